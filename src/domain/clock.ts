@@ -1,0 +1,47 @@
+/**
+ * Time comes in from outside, so that the whole core runs in a seeded simulation.
+ *
+ * Two readings, because each lies in its own way: the wall clock is stepped by people and by NTP,
+ * the monotonic clock stands still while a machine is suspended.
+ */
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  wall(): number;
+  /** Milliseconds since an arbitrary moment, the same for every thread and process of this machine. */
+  monotonic(): number;
+  /** Calls back once, after `delayMs`. The timer does not keep the process alive. */
+  setTimer(delayMs: number, callback: () => void): Timer;
+}
+
+export interface Timer {
+  cancel(): void;
+}
+
+/** One reading of both clocks. */
+export interface Instant {
+  readonly wall: number;
+  readonly monotonic: number;
+}
+
+export function instant(clock: Clock): Instant {
+  return { wall: clock.wall(), monotonic: clock.monotonic() };
+}
+
+/** Time that has passed since `since`, by whichever clock says more. */
+export function elapsedMs(clock: Clock, since: Instant): number {
+  return Math.max(clock.monotonic() - since.monotonic, clock.wall() - since.wall);
+}
+
+/** Node fires timers at once, with a warning, when they are set further ahead than this. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  wall: () => Date.now(),
+  // hrtime counts from boot, so readings of different threads and processes can be compared.
+  monotonic: () => Number(process.hrtime.bigint()) / 1e6,
+  setTimer(delayMs, callback) {
+    const timer = setTimeout(callback, Math.min(Math.max(delayMs, 0), LONGEST_TIMER_MS));
+    timer.unref();
+    return { cancel: () => clearTimeout(timer) };
+  },
+};

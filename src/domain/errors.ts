@@ -1,0 +1,180 @@
+/**
+ * Every error that a user can meet. One base class; `code` is stable and is what programs compare.
+ * A message says what happened, what it means for the work, and what to do.
+ */
+export type ErrorCode =
+  | "INVALID_INPUT"
+  | "KEY_BUSY"
+  | "KEY_FULL"
+  | "QUEUE_FULL"
+  | "PARTLY_REFUSED"
+  | "LEVELS_DIFFER"
+  | "LEASE_LOST"
+  | "CANCELLED"
+  | "STOPPING"
+  | "HANDLER_TIMEOUT"
+  | "FATAL"
+  | "RETRY_LATER"
+  | "NOT_FOUND"
+  | "OUTCOME_NOT_KEPT"
+  | "OUTCOME_TIMEOUT"
+  | "OUTCOME_UNKNOWN"
+  | "STORE_UNAVAILABLE"
+  | "STORE_FULL"
+  | "STORE_CORRUPT"
+  | "STORE_READ_ONLY"
+  | "STORE_TOO_NEW"
+  | "ENGINE_MISSING"
+  | "CLOSED";
+
+export class BatonError extends Error {
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+    this.name = new.target.name;
+  }
+}
+
+/** A value that the caller gave is not allowed. Nothing was done. */
+export class InvalidInput extends BatonError {
+  readonly field: string;
+  readonly rule: string;
+
+  constructor(field: string, value: unknown, rule: string) {
+    super("INVALID_INPUT", `${field}: expected ${rule}; found ${show(value)}. Nothing was done.`);
+    this.field = field;
+    this.rule = rule;
+  }
+}
+
+/** Mode `strict`: the key has an item, or is held. The submission was refused. */
+export class KeyBusy extends BatonError {
+  readonly queue: string;
+  readonly key: string;
+
+  constructor(queue: string, key: string) {
+    super(
+      "KEY_BUSY",
+      `Key ${show(key)} of queue ${show(queue)} is busy. The item was not accepted. ` +
+        "Submit it again later, or use mode fifo (wait in line) or latest (replace what waits).",
+    );
+    this.queue = queue;
+    this.key = key;
+  }
+}
+
+/** Mode `fifo`: as many items wait for the key as the queue allows. */
+export class KeyFull extends BatonError {
+  readonly queue: string;
+  readonly key: string;
+  readonly limit: number;
+
+  constructor(queue: string, key: string, limit: number) {
+    super(
+      "KEY_FULL",
+      `Key ${show(key)} of queue ${show(queue)} already has ${limit} items waiting, which is its limit. ` +
+        "The item was not accepted. Wait until some are done, or raise limits.perKey.",
+    );
+    this.queue = queue;
+    this.key = key;
+    this.limit = limit;
+  }
+}
+
+export class QueueFull extends BatonError {
+  readonly queue: string;
+  readonly limit: number;
+
+  constructor(queue: string, limit: number) {
+    super(
+      "QUEUE_FULL",
+      `Queue ${show(queue)} already has ${limit} items waiting, which is its limit. ` +
+        "The item was not accepted. Add workers, wait, or raise limits.perQueue.",
+    );
+    this.queue = queue;
+    this.limit = limit;
+  }
+}
+
+/** The queue exists with other levels. Their order decides what runs first, so they are never changed silently. */
+export class LevelsDiffer extends BatonError {
+  readonly queue: string;
+  readonly stored: readonly string[];
+  readonly wanted: readonly string[];
+
+  constructor(queue: string, stored: readonly string[], wanted: readonly string[]) {
+    super(
+      "LEVELS_DIFFER",
+      `Queue ${show(queue)} exists with levels ${stored.join(", ")}; you asked for ${wanted.join(", ")}. Nothing was changed. ` +
+        "Use the stored levels (leave the option out), or another queue name.",
+    );
+    this.queue = queue;
+    this.stored = stored;
+    this.wanted = wanted;
+  }
+}
+
+/** The right to work on the key has passed, or may pass any moment, to somebody else. Stop at once. */
+export class LeaseLost extends BatonError {
+  readonly queue: string;
+  readonly key: string;
+  readonly fence: number;
+
+  constructor(queue: string, key: string, fence: number, why: string) {
+    super(
+      "LEASE_LOST",
+      `The lease on key ${show(key)} of queue ${show(queue)} (fence ${fence}) is lost: ${why}. ` +
+        "Another worker may have the key now. What you settle is refused; stop, and check the fence in your own store.",
+    );
+    this.queue = queue;
+    this.key = key;
+    this.fence = fence;
+  }
+}
+
+/** The store's reply was lost: the change may or may not have happened. Repeating the call is safe. */
+export class OutcomeUnknown extends BatonError {
+  constructor(what: string, options?: ErrorOptions) {
+    super(
+      "OUTCOME_UNKNOWN",
+      `No reply came to ${what}: it may or may not have happened. Doing it again is safe; ` +
+        "a submission should carry an id, so that it is not accepted twice.",
+      options,
+    );
+  }
+}
+
+/** Throw this from a handler to send the item straight to the dead letters. */
+export class Fatal extends BatonError {
+  constructor(message: string, options?: ErrorOptions) {
+    super("FATAL", message, options);
+  }
+}
+
+/** Throw this from a handler to have the item again after a time of your choice. It counts as an attempt. */
+export class RetryLater extends BatonError {
+  readonly retryAfter: number | string;
+
+  constructor(retryAfter: number | string, message = "The handler asked for a retry.", options?: ErrorOptions) {
+    super("RETRY_LATER", message, options);
+    this.retryAfter = retryAfter;
+  }
+}
+
+/** What a value looks like in a message: short, on one line, with control characters escaped. */
+export function show(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (typeof value === "bigint" || typeof value === "symbol") return String(value);
+  if (typeof value === "function") return "a function";
+  let text: string;
+  try {
+    text = JSON.stringify(value) ?? String(value);
+  } catch {
+    return "a value that cannot be shown";
+  }
+  // JSON leaves DEL, C1 controls and line separators as they are; a terminal would obey them.
+  text = text.replace(/[\u007f-\u009f\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+}

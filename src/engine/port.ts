@@ -1,0 +1,308 @@
+/**
+ * The seam between Baton and the place where its state lives. An engine passes the conformance suite
+ * (`batonq/conformance`); whatever passes it can stand behind every face of the product.
+ *
+ * Rules that hold for every method:
+ * - A promise that resolves means that the change is durable as the engine's page says, and visible to all.
+ * - A promise that rejects means that nothing changed, with one exception: `OutcomeUnknown` says that the reply was
+ *   lost and the change may or may not have happened. Repeating the call is always safe.
+ * - Entries of one batch are independent: one that is refused does not touch the others. Entries for one key
+ *   take effect in the order given, and so do calls made one after the other through one handle.
+ * - `declare` has resolved for a queue on this handle before any other method names that queue.
+ */
+import type { Instant } from "../domain/clock.ts";
+import type { BatonError } from "../domain/errors.ts";
+import type { Payload } from "../domain/payload.ts";
+import type { Mode } from "../domain/settings.ts";
+
+export interface Engine {
+  /** The name in `docs/engines/`: memory, sqlite, … */
+  readonly name: string;
+
+  /**
+   * Makes the queue known. Levels are stored by the first caller; a later one may leave them out, and is refused
+   * with `LevelsDiffer` when it names others.
+   */
+  declare(request: DeclareRequest): Promise<QueueDeclaration>;
+
+  /**
+   * Accepts items. Atomic per item. An id that was used before, and is still remembered, gives the first receipt
+   * back with `duplicate` set and changes nothing, whatever else the submission says.
+   */
+  submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]>;
+
+  /**
+   * Takes up to `max` ready keys, each with its next item, under new leases. Resolves as soon as there is at least
+   * one, without polling; with none only when `signal` fires. A grant that raced with the signal is still returned:
+   * no lease is ever made that nobody hears of.
+   *
+   * Most urgent level first, then the key that became ready first. Keys whose lease ran out are ready again. The
+   * attempt counts up with each grant.
+   */
+  claim(request: ClaimRequest): Promise<readonly Grant[]>;
+
+  /** Takes a lease on one key without an item, if nothing runs on it and nobody holds it. Never waits. */
+  hold(request: HoldRequest): Promise<Lease | undefined>;
+
+  /** Moves deadlines. A lease that ran out is lost, also when nobody has taken the key yet. */
+  renew(renewals: readonly Renewal[]): Promise<readonly RenewResult[]>;
+
+  /**
+   * Ends leases. `lost` means that the lease was not the current one, or had run out, and that nothing changed.
+   * The key's next item is ready in the same step.
+   */
+  settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]>;
+
+  /** The item, wherever it is now. Undefined: never seen, or ended and not remembered. */
+  find(request: ItemRequest): Promise<ItemReport | undefined>;
+
+  /** How the item ended, as soon as it has. Undefined when `signal` fires first, or when the item is not remembered. */
+  outcome(request: OutcomeRequest): Promise<Outcome | undefined>;
+
+  /**
+   * Takes back an item. One that waits is `cancelled` now. One that runs is `requested`: its worker learns it from its
+   * next renewal. `ended` and `missing` changed nothing.
+   */
+  cancel(request: ItemRequest): Promise<CancelResult>;
+
+  /** Stops handing out a queue, or one key of it, or goes on. What runs is left alone. Items are still accepted. */
+  pause(request: PauseRequest): Promise<void>;
+
+  /** All queues, or the one named, with their counts. Cheap whatever the backlog. */
+  queues(request: { readonly queue?: string }): Promise<readonly QueueReport[]>;
+
+  /** A page of the keys that have an item, a lease or a pause, in a stable order. */
+  keys(request: PageRequest): Promise<readonly KeyReport[]>;
+
+  /** A page of the dead letters, oldest first. */
+  dead(request: PageRequest): Promise<readonly DeadReport[]>;
+
+  /** Submits dead letters anew, behind what waits, with their attempts forgotten; or drops them. Returns how many. */
+  revive(request: ReviveRequest): Promise<number>;
+
+  /** What an operator should know about this store: versions, durability, damage, things that linger. */
+  check(): Promise<readonly Finding[]>;
+
+  /** Ends waiting calls, finishes those under way, lets go of everything. Leases are left to run out. */
+  close(): Promise<void>;
+}
+
+export interface DeclareRequest {
+  readonly queue: string;
+  readonly levels?: readonly string[];
+}
+
+export interface QueueDeclaration {
+  readonly levels: readonly string[];
+}
+
+export interface Submission {
+  readonly queue: string;
+  readonly key: string;
+  /** Chosen by the submitter. Without one the engine gives one that begins with `@`. */
+  readonly id?: string;
+  readonly level: string;
+  readonly payload: Payload;
+  /** Opaque text that travels with the item: trace context, attributes. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The item arrives when this has passed. Until then it blocks nobody. */
+  readonly delayMs: number;
+  readonly mode: Mode;
+  readonly keyLimit: number;
+  readonly queueLimit: number;
+  /** How long the item is remembered after it ended. Zero: not at all, and nothing is paid for it. */
+  readonly keepMs: number;
+}
+
+export interface Accepted {
+  readonly id: string;
+  readonly key: string;
+  readonly level: string;
+  readonly at: number;
+  readonly duplicate: boolean;
+  /** Mode latest: the items that this one replaced. */
+  readonly replaced: readonly string[];
+}
+
+export type SubmitResult =
+  | { readonly ok: true; readonly accepted: Accepted }
+  | { readonly ok: false; readonly error: BatonError };
+
+export interface ClaimRequest {
+  readonly queue: string;
+  readonly worker: string;
+  readonly max: number;
+  readonly leaseMs: number;
+  readonly patienceMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface HoldRequest {
+  readonly queue: string;
+  readonly key: string;
+  readonly worker: string;
+  readonly leaseMs: number;
+}
+
+export interface Lease {
+  readonly queue: string;
+  readonly key: string;
+  readonly fence: number;
+  /** Read from this process's clocks before the write that made or moved the lease: the deadline counts from here. */
+  readonly since: Instant;
+  /** What the engine needs to find the lease again. Nobody else looks inside. */
+  readonly handle: unknown;
+}
+
+export interface Item {
+  readonly id: string;
+  readonly queue: string;
+  readonly key: string;
+  readonly level: string;
+  readonly payload: Payload;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly submittedAt: number;
+  /** 1 for the first. */
+  readonly attempt: number;
+}
+
+export interface Grant {
+  readonly lease: Lease;
+  readonly item: Item;
+}
+
+export interface Renewal {
+  readonly lease: Lease;
+  readonly leaseMs: number;
+  /** Shown by inspection from now on. */
+  readonly progress?: number;
+}
+
+export type RenewResult =
+  | { readonly ok: true; readonly since: Instant; readonly cancelRequested: boolean }
+  | { readonly ok: false };
+
+export interface Failure {
+  readonly message: string;
+  readonly code?: string;
+  readonly stack?: string;
+}
+
+export type Ending =
+  | { readonly type: "done"; readonly result?: Payload }
+  /** Try again after the delay. `keep`: what waits behind it on its key, at its level or below, waits too. */
+  | { readonly type: "retry"; readonly delayMs: number; readonly place: "keep" | "yield"; readonly failure: Failure }
+  | { readonly type: "dead"; readonly failure: Failure }
+  | { readonly type: "cancelled" }
+  /** Give the item back in its place without counting the attempt; or let go of a hold. */
+  | { readonly type: "release" };
+
+export interface Settlement {
+  readonly lease: Lease;
+  readonly ending: Ending;
+}
+
+export type SettleResult = "settled" | "lost";
+
+export interface ItemRequest {
+  readonly queue: string;
+  readonly id: string;
+}
+
+export interface OutcomeRequest extends ItemRequest {
+  readonly signal: AbortSignal;
+}
+
+export interface PauseRequest {
+  readonly queue: string;
+  readonly key?: string;
+  readonly paused: boolean;
+}
+
+export interface PageRequest {
+  readonly queue: string;
+  /** Where the last page ended: the key, or the id of the dead letter. */
+  readonly after?: string;
+  readonly limit: number;
+}
+
+export interface ReviveRequest {
+  readonly queue: string;
+  /** Undefined: all of them. */
+  readonly ids?: readonly string[];
+  readonly action: "retry" | "drop";
+}
+
+export type CancelResult = "cancelled" | "requested" | "ended" | "missing";
+
+export interface Outcome {
+  readonly state: "done" | "dead" | "cancelled" | "replaced";
+  readonly at: number;
+  readonly attempt: number;
+  readonly result?: Payload;
+  readonly failure?: Failure;
+}
+
+export interface RunningReport {
+  readonly worker: string;
+  readonly fence: number;
+  readonly since: number;
+  readonly deadline: number;
+  /** 0 for a hold. */
+  readonly attempt: number;
+  readonly progress?: number;
+  /** Undefined for a hold. */
+  readonly id?: string;
+}
+
+export interface ItemReport {
+  readonly id: string;
+  readonly key: string;
+  readonly level: string;
+  readonly state: "waiting" | "delayed" | "running" | Outcome["state"];
+  readonly attempt: number;
+  readonly submittedAt: number;
+  /** When a delayed item, or one that waits out its back-off, may run. */
+  readonly dueAt?: number;
+  readonly running?: RunningReport;
+  readonly outcome?: Outcome;
+}
+
+export interface QueueReport {
+  readonly queue: string;
+  readonly paused: boolean;
+  /** Most urgent first. */
+  readonly levels: readonly { readonly level: string; readonly waiting: number }[];
+  readonly waiting: number;
+  readonly delayed: number;
+  readonly running: number;
+  readonly dead: number;
+}
+
+export interface KeyReport {
+  readonly key: string;
+  /** `blocked`: its next item waits out a back-off. `idle`: only delayed items, or a pause. */
+  readonly state: "ready" | "running" | "held" | "blocked" | "idle";
+  readonly paused: boolean;
+  readonly waiting: number;
+  readonly delayed: number;
+  readonly running?: RunningReport;
+}
+
+export interface DeadReport {
+  readonly id: string;
+  readonly key: string;
+  readonly level: string;
+  readonly at: number;
+  readonly attempt: number;
+  readonly submittedAt: number;
+  readonly failure: Failure;
+  readonly payload: Payload;
+}
+
+export interface Finding {
+  readonly severity: "ok" | "warning" | "error";
+  readonly subject: string;
+  readonly detail: string;
+  readonly advice?: string;
+}
