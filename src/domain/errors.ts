@@ -41,11 +41,18 @@ export class BatonError extends Error {
 export class InvalidInput extends BatonError {
   readonly field: string;
   readonly rule: string;
+  readonly value: unknown;
 
   constructor(field: string, value: unknown, rule: string) {
     super("INVALID_INPUT", `${field}: expected ${rule}; found ${show(value)}. Nothing was done.`);
     this.field = field;
     this.rule = rule;
+    this.value = value;
+  }
+
+  /** The same, with the place in a larger input before the field: `[3].level`. */
+  at(place: string): InvalidInput {
+    return new InvalidInput(`${place}.${this.field}`, this.value, this.rule);
   }
 }
 
@@ -143,6 +150,33 @@ export class OutcomeUnknown extends BatonError {
         "a submission should carry an id, so that it is not accepted twice.",
       options,
     );
+  }
+}
+
+/** Reason of a handler's signal: somebody cancelled the item. */
+export class Cancelled extends BatonError {
+  constructor(id: string) {
+    super("CANCELLED", `Item ${show(id)} was cancelled while it ran. Stop; it will not be tried again.`);
+  }
+}
+
+/** Reason of a handler's signal: the worker shuts down. The item goes back without counting the attempt. */
+export class Stopping extends BatonError {
+  constructor() {
+    super("STOPPING", "The worker is stopping and its grace period is over. Stop; the item goes back to the queue.");
+  }
+}
+
+/** Reason of a handler's signal: it ran longer than the worker allows. */
+export class HandlerTimeout extends BatonError {
+  constructor(timeoutMs: number) {
+    super("HANDLER_TIMEOUT", `The handler ran longer than its timeout of ${timeoutMs} ms. The lease is not renewed any more.`);
+  }
+}
+
+export class Closed extends BatonError {
+  constructor(what = "This connection") {
+    super("CLOSED", `${what} is closed. Nothing was done. Connect again.`);
   }
 }
 

@@ -12,6 +12,7 @@
  */
 import type { Instant } from "../domain/clock.ts";
 import type { BatonError } from "../domain/errors.ts";
+import type { Failure } from "../domain/failure.ts";
 import type { Payload } from "../domain/payload.ts";
 import type { Mode } from "../domain/settings.ts";
 
@@ -181,12 +182,6 @@ export interface Renewal {
 export type RenewResult =
   | { readonly ok: true; readonly since: Instant; readonly cancelRequested: boolean }
   | { readonly ok: false };
-
-export interface Failure {
-  readonly message: string;
-  readonly code?: string;
-  readonly stack?: string;
-}
 
 export type Ending =
   | { readonly type: "done"; readonly result?: Payload }

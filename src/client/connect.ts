@@ -1,0 +1,42 @@
+import { systemClock } from "../domain/clock.ts";
+import { BatonError, InvalidInput } from "../domain/errors.ts";
+import type { Engine } from "../engine/port.ts";
+import { Baton, type BatonOptions } from "./baton.ts";
+
+/**
+ * Opens a store by URL (`memory:`, `sqlite:work.db`), by `$BATON_URL` if none is given, or takes an engine that you made.
+ *
+ *     const baton = await connect("sqlite:work.db");
+ */
+export async function connect(store?: string | Engine, options: BatonOptions = {}): Promise<Baton> {
+  const engine = store === undefined || typeof store === "string" ? await openEngine(store ?? defaultUrl(), options) : store;
+  return new Baton(engine, options);
+}
+
+function defaultUrl(): string {
+  const url = process.env["BATON_URL"];
+  if (url !== undefined && url !== "") return url;
+  throw new InvalidInput("store", undefined, "a URL such as sqlite:work.db, as an argument or in $BATON_URL");
+}
+
+/** Drivers are loaded only here, and only the one that is asked for. */
+async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
+  switch (scheme) {
+    case "memory": {
+      const { memoryEngine } = await import("../engines/memory/index.ts");
+      return memoryEngine({ clock: options.clock ?? systemClock });
+    }
+    case "sqlite": {
+      const { openSqliteUrl } = await import("../engines/sqlite/index.ts");
+      return openSqliteUrl(url);
+    }
+    case undefined:
+      throw new InvalidInput("store", url, "a URL that begins with its kind of store, such as sqlite:work.db or memory:");
+    default:
+      throw new BatonError(
+        "ENGINE_MISSING",
+        `There is no engine for ${scheme}: stores in this version. Use memory: or sqlite:FILE, or pass an engine of your own to connect().`,
+      );
+  }
+}

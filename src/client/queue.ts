@@ -1,0 +1,209 @@
+import { type Duration, parseDuration } from "../domain/duration.ts";
+import { InvalidInput } from "../domain/errors.ts";
+import { defaultLevel } from "../domain/level.ts";
+import { checkId, checkKey } from "../domain/names.ts";
+import { bodySize, encodePayload } from "../domain/payload.ts";
+import { checkMode, type Mode, type QueueSettings } from "../domain/settings.ts";
+import type {
+  CancelResult,
+  DeadReport,
+  ItemReport,
+  KeyReport,
+  PageRequest,
+  QueueDeclaration,
+  QueueReport,
+  Submission,
+} from "../engine/port.ts";
+import type { Handler } from "../worker/handler.ts";
+import type { Shared } from "./baton.ts";
+import { PartlyRefused } from "./partly-refused.ts";
+import { Receipt } from "./receipt.ts";
+import { Worker, type WorkOptions, workerSettings } from "./worker.ts";
+
+export interface SubmitOptions {
+  /** Default: the middle one, `normal`. */
+  readonly level?: string;
+  /** Makes the submission idempotent, and its outcome known. */
+  readonly id?: string;
+  /** The item arrives when this has passed. */
+  readonly delay?: Duration;
+  /** Instead of the queue's. */
+  readonly mode?: Mode;
+  /** The payload's content type. Default: JSON; bytes are `application/octet-stream`. */
+  readonly type?: string;
+  /** Opaque text that travels with the item, such as trace context. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Instead of the queue's: how long to keep how this item ended. */
+  readonly history?: Duration;
+}
+
+export interface Submit<T> extends SubmitOptions {
+  readonly key: string;
+  readonly payload: T;
+}
+
+export interface PageOptions {
+  readonly after?: string;
+  /** Default 100. */
+  readonly limit?: number;
+}
+
+/** A named exclusivity domain: at most one worker at a time on each of its keys. */
+export class Queue<T> {
+  readonly name: string;
+  readonly #shared: Shared;
+  readonly #settings: QueueSettings;
+  #declared: Promise<QueueDeclaration> | undefined;
+
+  constructor(shared: Shared, name: string, settings: QueueSettings) {
+    this.name = name;
+    this.#shared = shared;
+    this.#settings = settings;
+  }
+
+  /** Accepts an item for a key. When this resolves, the item survives the crash of every client and of the store. */
+  async submit(key: string, payload: T, options: SubmitOptions = {}): Promise<Receipt> {
+    const { levels } = await this.#declare();
+    const submission = this.#submission(levels, key, payload, options);
+    const [result] = await this.#shared.engine.submit([submission]);
+    if (result === undefined) throw new Error("The engine answered nothing to a submission.");
+    if (!result.ok) throw result.error;
+    return new Receipt(this.#shared, this.name, result.accepted, submission.keepMs);
+  }
+
+  /** Many at once, in order. If some are refused it rejects with `PartlyRefused`, which says which; the others are accepted. */
+  async submitMany(submits: readonly Submit<T>[]): Promise<readonly Receipt[]> {
+    const { levels } = await this.#declare();
+    const submissions = submits.map((one, index) => {
+      try {
+        return this.#submission(levels, one.key, one.payload, one);
+      } catch (error) {
+        if (error instanceof InvalidInput) throw error.at(`[${index}]`);
+        throw error;
+      }
+    });
+    const results = await this.#shared.engine.submit(submissions);
+    const receipts: Receipt[] = [];
+    let refused = 0;
+    for (const [index, result] of results.entries()) {
+      if (result.ok) receipts.push(new Receipt(this.#shared, this.name, result.accepted, submissions[index]?.keepMs ?? 0));
+      else refused += 1;
+    }
+    if (refused === 0) return receipts;
+    throw new PartlyRefused(
+      this.name,
+      results.map((result, index) =>
+        result.ok ? new Receipt(this.#shared, this.name, result.accepted, submissions[index]?.keepMs ?? 0) : result.error,
+      ),
+    );
+  }
+
+  /** Starts a worker. It runs until it is stopped. */
+  work(handler: Handler<T>, options: WorkOptions = {}): Worker {
+    const settings = workerSettings(this.name, this.#settings, options);
+    return new Worker(this.#shared, settings, handler, this.#declare(), options.untilEmpty ?? false);
+  }
+
+  /** The levels, most urgent first, as the store has them. */
+  async levels(): Promise<readonly string[]> {
+    return (await this.#declare()).levels;
+  }
+
+  async status(): Promise<QueueReport> {
+    await this.#declare();
+    const [report] = await this.#shared.engine.queues({ queue: this.name });
+    if (report === undefined) throw new Error(`The engine does not know queue ${this.name}, which it declared.`);
+    return report;
+  }
+
+  async keys(page: PageOptions = {}): Promise<readonly KeyReport[]> {
+    await this.#declare();
+    return this.#shared.engine.keys(this.#page(page));
+  }
+
+  /** Where an item is, or how it ended. Undefined: never seen, or ended and not remembered. */
+  async item(id: string): Promise<ItemReport | undefined> {
+    await this.#declare();
+    return this.#shared.engine.find({ queue: this.name, id });
+  }
+
+  async cancel(id: string): Promise<CancelResult> {
+    await this.#declare();
+    return this.#shared.engine.cancel({ queue: this.name, id });
+  }
+
+  /** Stops handing out the queue, or one key of it. What runs is left alone; items are still accepted. */
+  pause(key?: string): Promise<void> {
+    return this.#pause(true, key);
+  }
+
+  resume(key?: string): Promise<void> {
+    return this.#pause(false, key);
+  }
+
+  async dead(page: PageOptions = {}): Promise<readonly DeadReport[]> {
+    await this.#declare();
+    return this.#shared.engine.dead(this.#page(page));
+  }
+
+  /** Submits dead letters anew: those named, or all. Returns how many. */
+  retryDead(ids?: readonly string[]): Promise<number> {
+    return this.#revive("retry", ids);
+  }
+
+  /** Forgets dead letters: those named, or all. Returns how many. */
+  dropDead(ids?: readonly string[]): Promise<number> {
+    return this.#revive("drop", ids);
+  }
+
+  async #revive(action: "retry" | "drop", ids: readonly string[] | undefined): Promise<number> {
+    await this.#declare();
+    return this.#shared.engine.revive({ queue: this.name, action, ...(ids === undefined ? {} : { ids }) });
+  }
+
+  async #pause(paused: boolean, key: string | undefined): Promise<void> {
+    await this.#declare();
+    const request = { queue: this.name, paused };
+    await this.#shared.engine.pause(key === undefined ? request : { ...request, key: checkKey(key) });
+  }
+
+  #page({ after, limit = 100 }: PageOptions): PageRequest {
+    return after === undefined ? { queue: this.name, limit } : { queue: this.name, limit, after };
+  }
+
+  /** Once per queue object; a store that could not be reached is asked again by the next call. */
+  #declare(): Promise<QueueDeclaration> {
+    if (this.#declared !== undefined) return this.#declared;
+    const { levels } = this.#settings;
+    const declared = this.#shared.engine.declare(levels === undefined ? { queue: this.name } : { queue: this.name, levels });
+    this.#declared = declared;
+    declared.catch(() => {
+      if (this.#declared === declared) this.#declared = undefined;
+    });
+    return declared;
+  }
+
+  #submission(levels: readonly string[], key: string, value: T, options: SubmitOptions): Submission {
+    const { id, level, delay, mode, type, headers, history } = options;
+    if (level !== undefined && !levels.includes(level)) throw new InvalidInput("level", level, levels.join(", "));
+    const payload = encodePayload(value, type);
+    const size = bodySize(payload.body);
+    if (size > this.#settings.payloadLimit) {
+      throw new InvalidInput("payload", `${size} bytes`, `at most ${this.#settings.payloadLimit} bytes (limits.payload)`);
+    }
+    const historyMs = history === undefined ? this.#settings.historyMs : parseDuration(history, "history");
+    return {
+      queue: this.name,
+      key: checkKey(key),
+      level: level ?? defaultLevel(levels),
+      payload,
+      delayMs: delay === undefined ? 0 : parseDuration(delay, "delay"),
+      mode: mode === undefined ? this.#settings.mode : checkMode(mode),
+      keyLimit: this.#settings.keyLimit,
+      queueLimit: this.#settings.queueLimit,
+      keepMs: id === undefined ? historyMs : Math.max(historyMs, this.#settings.rememberMs),
+      ...(id === undefined ? {} : { id: checkId(id) }),
+      ...(headers === undefined ? {} : { headers }),
+    };
+  }
+}

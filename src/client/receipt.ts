@@ -1,0 +1,84 @@
+import { type Duration, parseDuration } from "../domain/duration.ts";
+import { BatonError } from "../domain/errors.ts";
+import type { Failure } from "../domain/failure.ts";
+import { decodePayload } from "../domain/payload.ts";
+import type { Accepted } from "../engine/port.ts";
+import type { Shared } from "./baton.ts";
+
+export interface OutcomeOptions {
+  /** How long to wait. Default: for ever. */
+  readonly timeout?: Duration;
+  readonly signal?: AbortSignal;
+}
+
+/** How an item ended. */
+export interface ItemOutcome {
+  readonly state: "done" | "dead" | "cancelled" | "replaced";
+  readonly at: number;
+  readonly attempt: number;
+  /** What the handler returned. */
+  readonly result?: unknown;
+  /** Why it was given up. */
+  readonly failure?: Failure;
+}
+
+/** The item is accepted: it will end done, dead, cancelled or replaced. */
+export class Receipt {
+  readonly id: string;
+  readonly key: string;
+  readonly level: string;
+  readonly at: number;
+  /** The id was known: this is the receipt of the first submission. */
+  readonly duplicate: boolean;
+  /** Mode latest: the items that this one replaced. */
+  readonly replaced: readonly string[];
+  readonly #shared: Shared;
+  readonly #queue: string;
+  readonly #kept: boolean;
+
+  constructor(shared: Shared, queue: string, accepted: Accepted, keepMs: number) {
+    this.id = accepted.id;
+    this.key = accepted.key;
+    this.level = accepted.level;
+    this.at = accepted.at;
+    this.duplicate = accepted.duplicate;
+    this.replaced = accepted.replaced;
+    this.#shared = shared;
+    this.#queue = queue;
+    this.#kept = keepMs > 0;
+  }
+
+  /** Waits until the item has ended. Needs an id, or a queue or submission with `history`. */
+  async outcome(options: OutcomeOptions = {}): Promise<ItemOutcome> {
+    if (!this.#kept) throw notKept(this.id);
+    const { timeout, signal } = options;
+    const giveUp = new AbortController();
+    const abort = (): void => giveUp.abort();
+    signal?.throwIfAborted();
+    signal?.addEventListener("abort", abort);
+    const timer = timeout === undefined ? undefined : setTimeout(abort, parseDuration(timeout, "timeout"));
+    try {
+      const outcome = await this.#shared.engine.outcome({ queue: this.#queue, id: this.id, signal: giveUp.signal });
+      if (outcome !== undefined) {
+        const { result, ...rest } = outcome;
+        return result === undefined ? rest : { ...rest, result: decodePayload(result) };
+      }
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+    }
+    signal?.throwIfAborted();
+    if (!giveUp.signal.aborted) throw notKept(this.id);
+    throw new BatonError(
+      "OUTCOME_TIMEOUT",
+      `Item ${this.id} has not ended within ${String(timeout)}. It is still in the queue; wait again, look with item(), or cancel it.`,
+    );
+  }
+}
+
+function notKept(id: string): BatonError {
+  return new BatonError(
+    "OUTCOME_NOT_KEPT",
+    `How item ${id} ends is not kept. Submit with an id, or with history: "1h", or set history on the queue.`,
+  );
+}

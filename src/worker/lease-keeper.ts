@@ -1,0 +1,215 @@
+import { type EventLoopUtilization, performance } from "node:perf_hooks";
+import type { Clock, Timer } from "../domain/clock.ts";
+import { Cancelled, HandlerTimeout } from "../domain/errors.ts";
+import { renewAfterMs } from "../domain/lease.ts";
+import type { Engine, Renewal } from "../engine/port.ts";
+import type { WorkerEvent } from "./events.ts";
+import type { Run } from "./run.ts";
+
+/** A progress report waits this long for others, so that a chatty handler does not become a chatty client. */
+const PROGRESS_DELAY_MS = 200;
+/** After a renewal that got no answer: soon again, the lease is running out. */
+const RETRY_SHARE = 1 / 12;
+/** A timer that is later than this was held up by something worth telling. */
+const LATE_SHARE = 1 / 6;
+const LATE_MS = 200;
+
+/**
+ * Keeps the leases of one worker: renews them in batches, ends them at their local deadline whatever the store
+ * says, and notices when the event loop stood still. One timer in all: every lease has the same length, so the
+ * sets below are in order of time by themselves, and their first member is the next one due.
+ */
+export class LeaseKeeper {
+  readonly #engine: Engine;
+  readonly #clock: Clock;
+  readonly #leaseMs: number;
+  readonly #timeoutMs: number | undefined;
+  readonly #emit: (event: WorkerEvent) => void;
+  readonly #toRenew = new Set<Run>();
+  readonly #byDeadline = new Set<Run>();
+  readonly #byStart = new Set<Run>();
+  readonly #withProgress = new Set<Run>();
+  #progressDueAt = Infinity;
+  #timer: Timer | undefined;
+  #timerAt = Infinity;
+  #loop: EventLoopUtilization = performance.eventLoopUtilization();
+
+  constructor(
+    engine: Engine,
+    clock: Clock,
+    leaseMs: number,
+    timeoutMs: number | undefined,
+    emit: (event: WorkerEvent) => void,
+  ) {
+    this.#engine = engine;
+    this.#clock = clock;
+    this.#leaseMs = leaseMs;
+    this.#timeoutMs = timeoutMs;
+    this.#emit = emit;
+  }
+
+  add(run: Run): void {
+    run.renewDueAt = run.grant.lease.since.monotonic + renewAfterMs(this.#leaseMs);
+    this.#toRenew.add(run);
+    this.#byDeadline.add(run);
+    if (this.#timeoutMs !== undefined) this.#byStart.add(run);
+    // The next tick is rarely later than this run's first date, so most runs come and go without touching the timer.
+    if (this.#timerAt > run.renewDueAt) this.#arm();
+  }
+
+  remove(run: Run): void {
+    this.#toRenew.delete(run);
+    this.#byDeadline.delete(run);
+    this.#byStart.delete(run);
+    this.#withProgress.delete(run);
+  }
+
+  noteProgress(run: Run): void {
+    if (!this.#toRenew.has(run)) return;
+    this.#withProgress.add(run);
+    if (this.#progressDueAt !== Infinity) return;
+    this.#progressDueAt = this.#clock.monotonic() + PROGRESS_DELAY_MS;
+    this.#arm();
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#timerAt = Infinity;
+  }
+
+  #arm(): void {
+    const at = this.#nextDue();
+    if (at === this.#timerAt) return;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#timerAt = at;
+    if (at === Infinity) return;
+    this.#loop = performance.eventLoopUtilization();
+    this.#timer = this.#clock.setTimer(Math.max(0, Math.ceil(at - this.#clock.monotonic())), () => this.#tick());
+  }
+
+  #nextDue(): number {
+    let at = this.#progressDueAt;
+    for (const run of this.#toRenew) {
+      at = Math.min(at, run.renewDueAt);
+      break;
+    }
+    for (const run of this.#byDeadline) {
+      at = Math.min(at, run.deadline);
+      break;
+    }
+    for (const run of this.#byStart) {
+      at = Math.min(at, run.startedAt + (this.#timeoutMs ?? Infinity));
+      break;
+    }
+    return at;
+  }
+
+  #tick(): void {
+    const now = this.#clock.monotonic();
+    this.#noticeDelay(now - this.#timerAt);
+    this.#timer = undefined;
+    this.#timerAt = Infinity;
+    // Deadlines first: after a stall nothing may be renewed, or settled, that is not certain any more.
+    this.#endExpired();
+    this.#endOverlong(now);
+    this.#renewDue(now);
+    this.#arm();
+  }
+
+  #endExpired(): void {
+    for (const run of this.#byDeadline) {
+      if (run.leftMs > 0) break;
+      this.remove(run);
+      run.lose("its time ran out before it was renewed");
+      this.#emit({ type: "lost", item: run.grant.item, fence: run.fence, why: "expired" });
+    }
+  }
+
+  #endOverlong(now: number): void {
+    if (this.#timeoutMs === undefined) return;
+    for (const run of this.#byStart) {
+      if (run.startedAt + this.#timeoutMs > now) break;
+      this.#byStart.delete(run);
+      // Not renewed from here on: a handler that ignores its signal loses the key in a lease's time.
+      this.#toRenew.delete(run);
+      run.timedOut = true;
+      run.abort(new HandlerTimeout(this.#timeoutMs));
+    }
+  }
+
+  #renewDue(now: number): void {
+    const due = new Set<Run>();
+    if (this.#progressDueAt <= now) {
+      this.#progressDueAt = Infinity;
+      for (const run of this.#withProgress) due.add(run);
+      this.#withProgress.clear();
+    }
+    for (const run of this.#toRenew) {
+      if (run.renewDueAt > now) break;
+      due.add(run);
+    }
+    if (due.size === 0) return;
+    for (const run of due) this.#renewAgainAt(run, now + renewAfterMs(this.#leaseMs));
+    void this.#renew([...due]);
+  }
+
+  async #renew(runs: readonly Run[]): Promise<void> {
+    const renewals = runs.map((run): Renewal => {
+      const { lease } = run.grant;
+      return run.progressShare === undefined
+        ? { lease, leaseMs: this.#leaseMs }
+        : { lease, leaseMs: this.#leaseMs, progress: run.progressShare };
+    });
+    try {
+      const results = await this.#engine.renew(renewals);
+      for (const [index, run] of runs.entries()) {
+        const result = results[index];
+        // A run that ended meanwhile is settled, and so not renewable: that is no loss.
+        if (!this.#byDeadline.has(run) || result === undefined) continue;
+        if (!result.ok) {
+          this.remove(run);
+          run.lose("the store no longer has it");
+          this.#emit({ type: "lost", item: run.grant.item, fence: run.fence, why: "taken" });
+          continue;
+        }
+        run.renewed(result.since);
+        this.#byDeadline.delete(run);
+        this.#byDeadline.add(run);
+        if (result.cancelRequested && !run.cancelled) {
+          run.cancelled = true;
+          run.abort(new Cancelled(run.grant.item.id));
+          this.#emit({ type: "cancelling", item: run.grant.item });
+        }
+      }
+    } catch (error) {
+      this.#emit({ type: "trouble", doing: "renewing leases", error });
+      const soon = this.#clock.monotonic() + this.#leaseMs * RETRY_SHARE;
+      const others = [...this.#toRenew].filter((run) => !runs.includes(run));
+      const again = runs.filter((run) => this.#toRenew.has(run));
+      this.#toRenew.clear();
+      for (const run of again) run.renewDueAt = soon;
+      // Kept in order of time by hand here, because these jump the line.
+      for (const run of [...others, ...again].sort((a, b) => a.renewDueAt - b.renewDueAt)) this.#toRenew.add(run);
+    }
+    this.#arm();
+  }
+
+  #renewAgainAt(run: Run, at: number): void {
+    run.renewDueAt = at;
+    if (this.#toRenew.delete(run)) this.#toRenew.add(run);
+  }
+
+  #noticeDelay(lateMs: number): void {
+    if (lateMs < Math.max(LATE_MS, this.#leaseMs * LATE_SHARE)) return;
+    // A loop that was blocked counts the time as active; a process that was stopped was nearly always waiting.
+    const { active } = performance.eventLoopUtilization(this.#loop);
+    this.#emit({
+      type: "stalled",
+      lateMs: Math.round(lateMs),
+      cause: active > lateMs * 0.8 ? "event loop blocked" : "process suspended",
+      keys: [...this.#byDeadline].map((run) => run.key),
+    });
+  }
+}

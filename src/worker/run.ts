@@ -1,0 +1,116 @@
+import { type Clock, type Instant, instant } from "../domain/clock.ts";
+import { LeaseLost } from "../domain/errors.ts";
+import { leaseLeftMs, leaseMarginMs } from "../domain/lease.ts";
+import type { Grant } from "../engine/port.ts";
+
+/** What a handler gets beside the item. */
+export interface HeldLease {
+  readonly queue: string;
+  readonly key: string;
+  /** Greater than every earlier fence of this key. Store it with what you write, and refuse writes under a lower one. */
+  readonly fence: number;
+  /** Fires when the lease is lost, the item is cancelled, the handler's time is up or the worker stops. */
+  readonly signal: AbortSignal;
+  /** Milliseconds for which the lease is certain without a further renewal. */
+  readonly leftMs: number;
+  /** Throws `LeaseLost`, or the reason of the signal, unless the lease is certain at this moment. */
+  check(): void;
+  /** From 0 to 1; shown by inspection, sent with a renewal. */
+  progress(share: number): void;
+}
+
+/**
+ * One item in work.
+ *
+ *   running ──handler ends──▶ ended          (settled by the worker, if the lease is still certain)
+ *      └────deadline, or the store says so──▶ lost   (signal fires; whatever the handler returns is discarded)
+ *
+ * A cancel, a timeout or a stop only fires the signal: the run goes on until its handler returns.
+ */
+export class Run implements HeldLease {
+  readonly grant: Grant;
+  readonly startedAt: number;
+  readonly leaseMs: number;
+  /** By the monotonic clock. */
+  renewDueAt = 0;
+  lost = false;
+  cancelled = false;
+  timedOut = false;
+  progressShare: number | undefined;
+  #since: Instant;
+  #marginMs: number;
+  /** Made when first asked for: most handlers never look, and a controller costs more than the rest of a run. */
+  #controller: AbortController | undefined;
+  #reason: Error | undefined;
+  readonly #clock: Clock;
+  readonly #onProgress: (run: Run) => void;
+
+  constructor(grant: Grant, leaseMs: number, clock: Clock, onProgress: (run: Run) => void) {
+    this.grant = grant;
+    this.leaseMs = leaseMs;
+    this.startedAt = clock.monotonic();
+    this.#since = grant.lease.since;
+    this.#marginMs = leaseMarginMs(leaseMs);
+    this.#clock = clock;
+    this.#onProgress = onProgress;
+  }
+
+  get queue(): string {
+    return this.grant.lease.queue;
+  }
+
+  get key(): string {
+    return this.grant.lease.key;
+  }
+
+  get fence(): number {
+    return this.grant.lease.fence;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#reason !== undefined) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+
+  get leftMs(): number {
+    return this.lost ? 0 : Math.max(0, leaseLeftMs(this.#clock, this.#since, this.leaseMs, this.#marginMs));
+  }
+
+  /** By the monotonic clock; the wall clock may make it earlier, never later. */
+  get deadline(): number {
+    return this.#since.monotonic + this.leaseMs - this.#marginMs;
+  }
+
+  check(): void {
+    if (!this.lost && this.leftMs <= 0) this.lose("its time ran out before it was renewed");
+    if (this.#reason !== undefined) throw this.#reason;
+  }
+
+  progress(share: number): void {
+    if (!Number.isFinite(share)) return;
+    this.progressShare = Math.min(1, Math.max(0, share));
+    this.#onProgress(this);
+  }
+
+  /** The store moved the deadline. A slow way to the store asks for a larger margin. */
+  renewed(since: Instant): void {
+    const roundTripMs = instant(this.#clock).monotonic - since.monotonic;
+    this.#since = since;
+    this.#marginMs = leaseMarginMs(this.leaseMs, roundTripMs);
+  }
+
+  lose(why: string): void {
+    if (this.lost) return;
+    this.lost = true;
+    this.abort(new LeaseLost(this.queue, this.key, this.fence, why));
+  }
+
+  /** The first reason stays, except that a lost lease is always told. */
+  abort(reason: Error): void {
+    if (this.#reason === undefined || reason instanceof LeaseLost) this.#reason = reason;
+    this.#controller?.abort(this.#reason);
+  }
+}
