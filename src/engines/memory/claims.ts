@@ -1,0 +1,33 @@
+import type { Instant } from "../../domain/clock.ts";
+import type { LevelChooser } from "../../domain/level.ts";
+import type { ClaimRequest, Grant } from "../../engine/port.ts";
+import { grantedItem } from "./item.ts";
+import { beginLease } from "./moves.ts";
+import { hasReady, waitedMs } from "./queue.ts";
+import type { StoredQueue } from "./state.ts";
+
+/** Leases up to `max` ready keys, each with its head. */
+export function take(queue: StoredQueue, request: ClaimRequest, chooser: LevelChooser, now: Instant): Grant[] {
+  const grants: Grant[] = [];
+  while (!queue.paused && grants.length < request.max) {
+    const level = chooser.choose(waitedMs(queue, now.monotonic), request.patienceMs);
+    const key = level === undefined ? undefined : queue.ready[level]?.first();
+    const item = key?.head;
+    if (key === undefined || item === undefined) break;
+    const { fence } = beginLease(key, item, request.worker, request.leaseMs, now);
+    grants.push({
+      lease: { queue: queue.name, key: key.name, fence, since: now, handle: undefined },
+      item: grantedItem(item),
+    });
+  }
+  return grants;
+}
+
+/** Hands out what is ready to those in line, first come first served. */
+export function serve(queue: StoredQueue, now: Instant): void {
+  for (;;) {
+    const claim = queue.claims.first;
+    if (claim === undefined || !hasReady(queue)) return;
+    claim.answer(take(queue, claim.request, claim.chooser, now));
+  }
+}

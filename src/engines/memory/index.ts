@@ -1,0 +1,1 @@
+export { memoryEngine, type MemoryOptions, MemoryStore } from "./store.ts";

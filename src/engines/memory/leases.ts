@@ -1,0 +1,82 @@
+import type { Instant } from "../../domain/clock.ts";
+import type { Failure } from "../../domain/failure.ts";
+import type { Ending, HoldRequest, Lease, Renewal, RenewResult, Settlement, SettleResult } from "../../engine/port.ts";
+import { copyPayload } from "./item.ts";
+import { beginLease, bury, delay, elect, end, endLease, remove } from "./moves.ts";
+import { keyOf } from "./queue.ts";
+import type { StoredItem, StoredLease, StoredQueue } from "./state.ts";
+
+export function hold(queue: StoredQueue, request: HoldRequest, now: Instant): Lease | undefined {
+  const key = keyOf(queue, request.key);
+  if (key.lease !== undefined) return undefined;
+  const { fence } = beginLease(key, undefined, request.worker, request.leaseMs, now);
+  return { queue: queue.name, key: key.name, fence, since: now, handle: undefined };
+}
+
+export function renew(queue: StoredQueue, renewal: Renewal, now: Instant): RenewResult {
+  const current = currentLease(queue, renewal.lease);
+  if (current === undefined) return { ok: false };
+  const { leases } = queue.agenda;
+  leases.remove(current);
+  current.deadline = now.monotonic + renewal.leaseMs;
+  current.deadlineWall = now.wall + renewal.leaseMs;
+  leases.add(current);
+  if (renewal.progress !== undefined) current.progress = renewal.progress;
+  return { ok: true, since: now, cancelRequested: current.item?.cancelRequested ?? false };
+}
+
+export function settle(queue: StoredQueue, { lease, ending }: Settlement, now: Instant): SettleResult {
+  const current = currentLease(queue, lease);
+  if (current === undefined) return "lost";
+  endLease(current);
+  if (current.item !== undefined) conclude(current.item, ending, now);
+  elect(current.key, now);
+  return "settled";
+}
+
+/** Leases that ran out were ended before, so the fence alone decides. */
+function currentLease(queue: StoredQueue, lease: Lease): StoredLease | undefined {
+  const current = queue.keys.get(lease.key)?.lease;
+  return current?.fence === lease.fence ? current : undefined;
+}
+
+/** What becomes of an item whose lease was just ended; it is the head of its key. */
+function conclude(item: StoredItem, ending: Ending, now: Instant): void {
+  const wanted: Ending =
+    item.cancelRequested && (ending.type === "retry" || ending.type === "release") ? { type: "cancelled" } : ending;
+  const over = { at: now.wall, attempt: item.attempts };
+  switch (wanted.type) {
+    case "done":
+      remove(item);
+      end(
+        item,
+        { state: "done", ...over, ...(wanted.result === undefined ? {} : { result: copyPayload(wanted.result) }) },
+        now,
+      );
+      break;
+    case "cancelled":
+      remove(item);
+      end(item, { state: "cancelled", ...over }, now);
+      break;
+    case "dead":
+      remove(item);
+      bury(item, { state: "dead", ...over, failure: copyFailure(wanted.failure) });
+      break;
+    case "release":
+      item.attempts -= 1;
+      break;
+    case "retry":
+      if (wanted.place === "yield") {
+        remove(item);
+        item.yielded = true;
+        delay(item, now.wall + wanted.delayMs);
+      } else {
+        item.dueAt = now.wall + wanted.delayMs;
+      }
+      break;
+  }
+}
+
+function copyFailure({ message, code, stack }: Failure): Failure {
+  return { message, ...(code === undefined ? {} : { code }), ...(stack === undefined ? {} : { stack }) };
+}

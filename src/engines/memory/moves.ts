@@ -1,0 +1,202 @@
+/**
+ * How items and keys change. Each move leaves the key in one of its states (see `state.ts`) and in the right
+ * place: ready keys in the ready order, blocked heads on the agenda, idle keys forgotten.
+ *
+ * - arrive: an item joins its key; a more urgent one lifts a key that waits at a lower level.
+ * - elect: a key without lease gets the right head: the most urgent that waits, first come first.
+ * - beginLease, endLease: the right to the key begins and ends.
+ * - end, bury: an item is over.
+ */
+import type { Instant } from "../../domain/clock.ts";
+import { EMPTY_PAYLOAD } from "../../domain/payload.ts";
+import type { Outcome } from "../../engine/port.ts";
+import { nextFence, nextNumber } from "./agenda.ts";
+import { Line } from "./line.ts";
+import { enter, forgetIfIdle } from "./queue.ts";
+import type { StoredItem, StoredKey, StoredLease } from "./state.ts";
+
+/** The item waits from now on. */
+export function arrive(item: StoredItem, now: Instant): void {
+  const { key, yielded } = item;
+  enter(item, "waiting");
+  item.dueAt = undefined;
+  item.yielded = false;
+  const lane = laneOf(key, item.level);
+  if (yielded) lane.joinFront(item);
+  else lane.joinBack(item);
+  // Behind the head nothing changes for the key: joining a long line costs no more than a short one.
+  if (key.head === undefined || item.level < key.head.level) elect(key, now);
+}
+
+/** Delayed items block nobody: they are outside the lanes until they arrive. */
+export function delay(item: StoredItem, dueAt: number): void {
+  enter(item, "delayed");
+  item.dueAt = dueAt;
+  item.key.delayed.joinBack(item);
+  item.key.queue.agenda.delayed.add(item);
+}
+
+/** A delayed item that was taken off the agenda. */
+export function comeDue(item: StoredItem, now: Instant): void {
+  item.key.delayed.leave(item);
+  arrive(item, now);
+}
+
+/**
+ * Gives a key without lease its head, and the head its place. A head stays unless something more urgent waits;
+ * then it goes back to the front of its lane, with its attempts and its back-off.
+ */
+export function elect(key: StoredKey, now: Instant): void {
+  if (key.lease !== undefined) return;
+  const level = mostUrgentLane(key);
+  if (level !== undefined && (key.head === undefined || level < key.head.level)) {
+    withdraw(key);
+    if (key.head !== undefined) laneOf(key, key.head.level).joinFront(key.head);
+    const lane = laneOf(key, level);
+    key.head = lane.first;
+    if (lane.first !== undefined) lane.leave(lane.first);
+    takePlace(key, now);
+  }
+  arrange(key, now);
+}
+
+/** Puts a key without lease where its head belongs: among the ready ones, or on the agenda until its back-off is over. */
+export function arrange(key: StoredKey, now: Instant): void {
+  withdraw(key);
+  const { head, queue } = key;
+  if (head === undefined) {
+    forgetIfIdle(key);
+    return;
+  }
+  if (head.dueAt !== undefined && head.dueAt > now.wall) {
+    queue.agenda.blocked.add(head);
+    return;
+  }
+  if (head.dueAt !== undefined) {
+    // It came out of its back-off just now, so it queues up with its key behind those that are ready already.
+    head.dueAt = undefined;
+    takePlace(key, now);
+  }
+  if (key.paused) return;
+  queue.ready[head.level]?.add(key);
+  queue.agenda.stirred.add(queue);
+}
+
+/** Takes the key out of the ready order, and its head off the agenda. Always before either is changed. */
+export function withdraw(key: StoredKey): void {
+  if (key.head === undefined) return;
+  key.queue.ready[key.head.level]?.remove(key);
+  key.queue.agenda.blocked.remove(key.head);
+}
+
+export function beginLease(
+  key: StoredKey,
+  item: StoredItem | undefined,
+  worker: string,
+  leaseMs: number,
+  now: Instant,
+): StoredLease {
+  if (key.lease !== undefined) throw new Error("A leased key was leased again.");
+  withdraw(key);
+  const { agenda } = key.queue;
+  const made: StoredLease = {
+    key,
+    fence: nextFence(agenda),
+    worker,
+    item,
+    since: now.wall,
+    deadline: now.monotonic + leaseMs,
+    deadlineWall: now.wall + leaseMs,
+    progress: undefined,
+    slot: -1,
+  };
+  key.lease = made;
+  agenda.leases.add(made);
+  if (item !== undefined) {
+    enter(item, "running");
+    item.attempts += 1;
+  }
+  return made;
+}
+
+/** The key is free, and its head waits again in its old place. The caller goes on with the head, or elects. */
+export function endLease(ended: StoredLease): void {
+  const { key, item } = ended;
+  key.queue.agenda.leases.remove(ended);
+  key.lease = undefined;
+  if (item !== undefined) enter(item, "waiting");
+}
+
+/** Nobody settled in time. What ran is ready again; a cancel that its worker never heard of is carried out. */
+export function expire(expired: StoredLease, now: Instant): void {
+  endLease(expired);
+  const { item, key } = expired;
+  if (item?.cancelRequested === true) {
+    remove(item);
+    end(item, { state: "cancelled", at: now.wall, attempt: item.attempts }, now);
+  }
+  elect(key, now);
+}
+
+/** Takes an item that does not run out of its key. The caller elects. */
+export function remove(item: StoredItem): void {
+  const { key } = item;
+  if (item.phase === "delayed") {
+    key.queue.agenda.delayed.remove(item);
+    key.delayed.leave(item);
+  } else if (item === key.head) {
+    withdraw(key);
+    key.head = undefined;
+  } else {
+    laneOf(key, item.level).leave(item);
+  }
+}
+
+/** The item, which was removed from its key, is over. It is remembered as long as it was submitted to be. */
+export function end(item: StoredItem, outcome: Outcome, now: Instant): void {
+  const { queue } = item.key;
+  enter(item, "ended");
+  item.outcome = outcome;
+  item.payload = EMPTY_PAYLOAD;
+  if (item.keepMs > 0) {
+    item.forgetAt = now.wall + item.keepMs;
+    queue.agenda.remembered.add(item);
+    tellWatchers(item, outcome);
+  } else {
+    queue.items.delete(item.id);
+    tellWatchers(item, undefined);
+  }
+}
+
+/** The item, which was removed from its key, becomes a dead letter. */
+export function bury(item: StoredItem, outcome: Outcome): void {
+  enter(item, "dead");
+  item.key.queue.deadLetters.joinBack(item);
+  item.outcome = outcome;
+  tellWatchers(item, outcome);
+}
+
+function tellWatchers(item: StoredItem, outcome: Outcome | undefined): void {
+  const { watchers } = item;
+  item.watchers = undefined;
+  for (const tell of watchers ?? []) tell(outcome);
+}
+
+function takePlace(key: StoredKey, now: Instant): void {
+  key.place = nextNumber(key.queue.agenda);
+  key.readySince = now.monotonic;
+}
+
+function laneOf(key: StoredKey, level: number): Line<StoredItem> {
+  let lane = key.lanes[level];
+  if (lane === undefined) {
+    lane = new Line();
+    key.lanes[level] = lane;
+  }
+  return lane;
+}
+
+function mostUrgentLane(key: StoredKey): number | undefined {
+  const level = key.lanes.findIndex((lane) => lane !== undefined && lane.size > 0);
+  return level === -1 ? undefined : level;
+}
