@@ -9,7 +9,8 @@ import { Baton, type BatonOptions } from "./baton.ts";
  *     const baton = await connect("sqlite:work.db");
  */
 export async function connect(store?: string | Engine, options: BatonOptions = {}): Promise<Baton> {
-  const engine = store === undefined || typeof store === "string" ? await openEngine(store ?? defaultUrl(), options) : store;
+  const engine =
+    store === undefined || typeof store === "string" ? await openEngine(store ?? defaultUrl(), options) : store;
   return new Baton(engine, options);
 }
 
@@ -32,7 +33,11 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
       return openSqliteUrl(url);
     }
     case undefined:
-      throw new InvalidInput("store", url, "a URL that begins with its kind of store, such as sqlite:work.db or memory:");
+      throw new InvalidInput(
+        "store",
+        url,
+        "a URL that begins with its kind of store, such as sqlite:work.db or memory:",
+      );
     default:
       throw new BatonError(
         "ENGINE_MISSING",

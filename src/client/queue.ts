@@ -86,14 +86,17 @@ export class Queue<T> {
     const receipts: Receipt[] = [];
     let refused = 0;
     for (const [index, result] of results.entries()) {
-      if (result.ok) receipts.push(new Receipt(this.#shared, this.name, result.accepted, submissions[index]?.keepMs ?? 0));
+      if (result.ok)
+        receipts.push(new Receipt(this.#shared, this.name, result.accepted, submissions[index]?.keepMs ?? 0));
       else refused += 1;
     }
     if (refused === 0) return receipts;
     throw new PartlyRefused(
       this.name,
       results.map((result, index) =>
-        result.ok ? new Receipt(this.#shared, this.name, result.accepted, submissions[index]?.keepMs ?? 0) : result.error,
+        result.ok
+          ? new Receipt(this.#shared, this.name, result.accepted, submissions[index]?.keepMs ?? 0)
+          : result.error,
       ),
     );
   }
@@ -175,7 +178,9 @@ export class Queue<T> {
   #declare(): Promise<QueueDeclaration> {
     if (this.#declared !== undefined) return this.#declared;
     const { levels } = this.#settings;
-    const declared = this.#shared.engine.declare(levels === undefined ? { queue: this.name } : { queue: this.name, levels });
+    const declared = this.#shared.engine.declare(
+      levels === undefined ? { queue: this.name } : { queue: this.name, levels },
+    );
     this.#declared = declared;
     declared.catch(() => {
       if (this.#declared === declared) this.#declared = undefined;
@@ -189,7 +194,11 @@ export class Queue<T> {
     const payload = encodePayload(value, type);
     const size = bodySize(payload.body);
     if (size > this.#settings.payloadLimit) {
-      throw new InvalidInput("payload", `${size} bytes`, `at most ${this.#settings.payloadLimit} bytes (limits.payload)`);
+      throw new InvalidInput(
+        "payload",
+        `${size} bytes`,
+        `at most ${this.#settings.payloadLimit} bytes (limits.payload)`,
+      );
     }
     const historyMs = history === undefined ? this.#settings.historyMs : parseDuration(history, "history");
     return {

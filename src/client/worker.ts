@@ -45,7 +45,13 @@ export class Worker implements AsyncDisposable {
   #stop: Promise<StopReport> | undefined;
   #resolveStopped: (report: StopReport | PromiseLike<StopReport>) => void = () => undefined;
 
-  constructor(shared: Shared, settings: WorkerSettings, handler: Handler<never>, declared: Promise<unknown>, untilEmpty: boolean) {
+  constructor(
+    shared: Shared,
+    settings: WorkerSettings,
+    handler: Handler<never>,
+    declared: Promise<unknown>,
+    untilEmpty: boolean,
+  ) {
     this.name = settings.name;
     this.#shared = shared;
     this.#queue = settings.queue;
@@ -65,7 +71,8 @@ export class Worker implements AsyncDisposable {
         this.#loop.start();
         if (untilEmpty) this.#stopWhenEmpty();
       },
-      (error: unknown) => this.#resolveStopped(Promise.reject(error instanceof Error ? error : new Error(String(error)))),
+      (error: unknown) =>
+        this.#resolveStopped(Promise.reject(error instanceof Error ? error : new Error(String(error)))),
     );
   }
 

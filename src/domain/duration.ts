@@ -16,7 +16,11 @@ export function parseDuration(value: Duration, field: string): number {
     const unitMs = unit === undefined ? undefined : UNITS_MS[unit];
     if (count !== undefined && unitMs !== undefined) return Math.round(Number(count) * unitMs);
   }
-  throw new InvalidInput(field, value, "a length of time such as 250ms, 30s, 5m, 1h or 1d, or a number of milliseconds");
+  throw new InvalidInput(
+    field,
+    value,
+    "a length of time such as 250ms, 30s, 5m, 1h or 1d, or a number of milliseconds",
+  );
 }
 
 /** The shortest exact writing: 90000 is `90s`, 120000 is `2m`. */

@@ -170,7 +170,10 @@ export class Stopping extends BatonError {
 /** Reason of a handler's signal: it ran longer than the worker allows. */
 export class HandlerTimeout extends BatonError {
   constructor(timeoutMs: number) {
-    super("HANDLER_TIMEOUT", `The handler ran longer than its timeout of ${timeoutMs} ms. The lease is not renewed any more.`);
+    super(
+      "HANDLER_TIMEOUT",
+      `The handler ran longer than its timeout of ${timeoutMs} ms. The lease is not renewed any more.`,
+    );
   }
 }
 

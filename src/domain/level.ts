@@ -15,7 +15,8 @@ export function checkLevels(levels: readonly string[], field = "levels"): readon
     throw new InvalidInput(field, levels, `1 to ${MOST_LEVELS} names, most urgent first`);
   }
   for (const [index, level] of levels.entries()) checkLevelName(level, `${field}[${index}]`);
-  if (new Set(levels).size !== levels.length) throw new InvalidInput(field, levels, "names that differ from one another");
+  if (new Set(levels).size !== levels.length)
+    throw new InvalidInput(field, levels, "names that differ from one another");
   return [...levels];
 }
 
@@ -55,7 +56,11 @@ export class LevelChooser {
   }
 }
 
-function longestBeyond(waitedMs: readonly (number | undefined)[], from: number, patienceMs: number): number | undefined {
+function longestBeyond(
+  waitedMs: readonly (number | undefined)[],
+  from: number,
+  patienceMs: number,
+): number | undefined {
   let found: number | undefined;
   let longest = patienceMs;
   for (let index = from; index < waitedMs.length; index += 1) {

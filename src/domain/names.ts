@@ -26,7 +26,11 @@ export function checkKey(value: string, field = "key"): string {
 /** An id that the submitter chose. */
 export function checkId(value: string, field = "id"): string {
   if (typeof value === "string" && value.startsWith(ASSIGNED_ID_MARK)) {
-    throw new InvalidInput(field, value, `an id that does not begin with ${ASSIGNED_ID_MARK} (such ids are given by the store)`);
+    throw new InvalidInput(
+      field,
+      value,
+      `an id that does not begin with ${ASSIGNED_ID_MARK} (such ids are given by the store)`,
+    );
   }
   return checkText(value, field, LONGEST_ID_BYTES);
 }
@@ -42,9 +46,11 @@ export function decodeKey(token: string): string {
 
 function checkText(value: string, field: string, longestBytes: number): string {
   const rule = `a non-empty text of at most ${longestBytes} bytes of UTF-8, without NUL or lone surrogates`;
-  if (typeof value !== "string" || value.length === 0 || value.length > longestBytes) throw new InvalidInput(field, value, rule);
+  if (typeof value !== "string" || value.length === 0 || value.length > longestBytes)
+    throw new InvalidInput(field, value, rule);
   // A lone surrogate has no UTF-8 form: two different keys would become one.
   if (!value.isWellFormed() || value.includes("\0")) throw new InvalidInput(field, value, rule);
-  if (value.length * 3 > longestBytes && Buffer.byteLength(value) > longestBytes) throw new InvalidInput(field, value, rule);
+  if (value.length * 3 > longestBytes && Buffer.byteLength(value) > longestBytes)
+    throw new InvalidInput(field, value, rule);
   return value;
 }

@@ -11,7 +11,12 @@ export type WorkerEvent =
   | { readonly type: "cancelled"; readonly item: Item }
   | { readonly type: "released"; readonly item: Item }
   /** `expired`: the local deadline passed. `taken`: the store said so. `discarded`: the handler ended after the loss. */
-  | { readonly type: "lost"; readonly item: Item; readonly fence: number; readonly why: "expired" | "taken" | "discarded" }
+  | {
+      readonly type: "lost";
+      readonly item: Item;
+      readonly fence: number;
+      readonly why: "expired" | "taken" | "discarded";
+    }
   /** Timers came late: a handler blocked the event loop, or the process was stopped or the machine slept. */
   | {
       readonly type: "stalled";
