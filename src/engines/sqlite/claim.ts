@@ -1,0 +1,122 @@
+import type { DatabaseSync } from "node:sqlite";
+import { LevelChooser } from "../../domain/level.ts";
+import { endLease } from "./due.ts";
+import { assignedId } from "./items.ts";
+import { KEY_COLUMNS, type KeyRow, LEASED } from "./key-row.ts";
+import type { GrantTuple, Requests } from "./messages.ts";
+import type { Parts } from "./parts.ts";
+import { integer, type Row, Statement } from "./rows.ts";
+import type { QueueRow, Transaction } from "./transaction.ts";
+
+/** Column of `ready_at` in KEY_COLUMNS. */
+const READY_AT = 8;
+
+/** Hands out ready keys. */
+export class Claims {
+  readonly #ready: Statement;
+  readonly #anyReady: Statement;
+  readonly #choosers = new Map<number, LevelChooser>();
+
+  constructor(db: DatabaseSync) {
+    this.#ready = new Statement(
+      db,
+      `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND level = ? AND state = 1 AND paused = 0 ORDER BY place LIMIT ?`,
+    );
+    this.#anyReady = new Statement(
+      db,
+      "SELECT 1 FROM key JOIN queue ON queue.id = key.queue WHERE queue.name = ? AND queue.paused = 0 AND key.state = 1 AND key.paused = 0 LIMIT 1",
+    );
+  }
+
+  /** Without the write lock: is it worth taking? */
+  anyReady(queue: string): boolean {
+    return this.#anyReady.get(queue) !== undefined;
+  }
+
+  claim(parts: Parts, request: Requests["claim"]): readonly GrantTuple[] {
+    const { tx } = parts;
+    const queue = tx.queue(request.queue);
+    if (queue.paused) return [];
+    tx.flush();
+    const lines = this.#readyLines(queue, request.max);
+    const grants: GrantTuple[] = [];
+    while (grants.length < request.max) {
+      const level = this.#chooser(queue).choose(waitedMs(lines, tx), request.patienceMs);
+      const line = level === undefined ? undefined : lines[level];
+      const row = line?.shift();
+      if (level === undefined || line === undefined || row === undefined) break;
+      grants.push(this.#grant(parts, queue, tx.keyFromRow(row), request.worker, request.leaseMs));
+      // Only the first of a less urgent line was read ahead of its turn.
+      if (line.length === 0 && grants.length < request.max) {
+        tx.flush();
+        line.push(...this.#ready.all(queue.id, level, request.max - grants.length));
+      }
+    }
+    return grants;
+  }
+
+  /** The ready keys of each level, as many as may be needed; of the levels after that, one, to see how long it waits. */
+  #readyLines(queue: QueueRow, max: number): Row[][] {
+    let needed = max;
+    return queue.levels.map((_, level) => {
+      const rows = [...this.#ready.all(queue.id, level, Math.max(1, needed))];
+      needed -= rows.length;
+      return rows;
+    });
+  }
+
+  #grant(parts: Parts, queue: QueueRow, key: KeyRow, worker: string, leaseMs: number): GrantTuple {
+    const { tx, items } = parts;
+    const item = items.get(key.head);
+    if (item === undefined) throw new Error(`Key ${key.id} is ready without an item.`);
+    lease(tx, key, worker, leaseMs);
+    key.attempt += 1;
+    key.waiting -= 1;
+    key.cancel = false;
+    tx.untaken -= 1;
+    tx.touch(queue).running += 1;
+    queue.waiting[key.level] = (queue.waiting[key.level] ?? 0) - 1;
+    tx.save(key);
+    const level = queue.levels[item.level] ?? "";
+    return [
+      key.id, key.name, key.fence, item.id ?? assignedId(item.seq), level, item.payload.type, item.payload.body, item.headers,
+      item.submitted, item.attempt + key.attempt,
+    ];
+  }
+
+  #chooser(queue: QueueRow): LevelChooser {
+    let chooser = this.#choosers.get(queue.id);
+    if (chooser === undefined) this.#choosers.set(queue.id, (chooser = new LevelChooser()));
+    return chooser;
+  }
+}
+
+/** A lease without an item. Its deadline may have passed without anybody having noticed yet. */
+export function hold(parts: Parts, request: Requests["hold"]): { readonly keyId: number; readonly fence: number } | undefined {
+  const { tx } = parts;
+  const queue = tx.queue(request.queue);
+  let key = tx.keyByName(queue, request.key);
+  if (key?.state === LEASED) {
+    if (key.at > tx.monotonic) return undefined;
+    endLease(parts, key);
+  }
+  key ??= tx.makeKey(queue, request.key);
+  lease(tx, key, request.worker, request.leaseMs);
+  key.held = true;
+  tx.save(key);
+  return { keyId: key.id, fence: key.fence };
+}
+
+function lease(tx: Transaction, key: KeyRow, worker: string, leaseMs: number): void {
+  key.state = LEASED;
+  key.fence = tx.next();
+  key.granted = tx.monotonic;
+  key.at = tx.monotonic + leaseMs;
+  key.worker = worker;
+  key.since = tx.wall;
+  key.progress = undefined;
+}
+
+function waitedMs(lines: readonly (readonly Row[])[], tx: Transaction): (number | undefined)[] {
+  return lines.map(([first]) => (first === undefined ? undefined : tx.wall - integer(first, READY_AT)));
+}

@@ -1,0 +1,74 @@
+import { closeSync, existsSync, openSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { describeStoreFailure, SQLITE_BUSY, sqliteCode, StoreFailure } from "./failure.ts";
+import { migrate } from "./schema.ts";
+
+/** `full` survives power loss; `normal` a crash of every process; `off` is for tests. */
+export type Synchronous = "full" | "normal" | "off";
+
+/** Pages kept in memory. Bounded, so that a large backlog does not make a large process. */
+const CACHE_KIB = 32 * 1024;
+/** The log is written back when it has this many pages: rarely enough that a page is written back once for many changes. */
+const CHECKPOINT_PAGES = 4_000;
+/** How long to try for the write lock. Other processes hold it for a millisecond at a time. */
+const LOCK_WAIT_MS = 30_000;
+/** Longest pause between two tries. Random, so that waiting processes do not stay in step. */
+const LOCK_PAUSE_MS = 1;
+
+export function openDatabase(file: string, synchronous: Synchronous): DatabaseSync {
+  try {
+    assertUsable(file);
+    const db = new DatabaseSync(file, { timeout: 5_000 });
+    try {
+      const mode = db.prepare("PRAGMA journal_mode = WAL").get()?.["journal_mode"];
+      if (mode !== "wal") {
+        throw new StoreFailure(
+          "STORE_UNAVAILABLE",
+          `${file} cannot use a write-ahead log (its mode is ${String(mode)}). Put it on a local disk: network file systems do not work.`,
+        );
+      }
+      // On macOS an ordinary fsync does not reach the disk.
+      db.exec(`PRAGMA synchronous = ${synchronous}; PRAGMA fullfsync = 1; PRAGMA cache_size = -${CACHE_KIB};`);
+      db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}; PRAGMA temp_store = memory;`);
+      migrate(db, file);
+      // From here on we wait for the lock ourselves, in finer steps than SQLite does.
+      db.exec("PRAGMA busy_timeout = 0");
+      return db;
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  } catch (error) {
+    throw describeStoreFailure(error, file);
+  }
+}
+
+const pause = new Int32Array(new SharedArrayBuffer(4));
+
+/** Takes the write lock. Blocks this thread, which has nothing else to do. */
+export function beginWrite(db: DatabaseSync): void {
+  const giveUpAt = performance.now() + LOCK_WAIT_MS;
+  for (;;) {
+    try {
+      db.exec("BEGIN IMMEDIATE");
+      return;
+    } catch (error) {
+      if (sqliteCode(error) !== SQLITE_BUSY || performance.now() > giveUpAt) throw error;
+      Atomics.wait(pause, 0, 0, 0.1 + Math.random() * LOCK_PAUSE_MS);
+    }
+  }
+}
+
+/** SQLite opens a file that it cannot write without a word, and says so at the first write. */
+function assertUsable(file: string): void {
+  if (!existsSync(file)) return;
+  try {
+    closeSync(openSync(file, "r+"));
+  } catch (error) {
+    throw new StoreFailure(
+      "STORE_READ_ONLY",
+      `${file} cannot be written (${error instanceof Error ? error.message : String(error)}). Nothing was changed. Check its permissions.`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,86 @@
+import type { DatabaseSync } from "node:sqlite";
+import { KEY_COLUMNS, type KeyRow } from "./key-row.ts";
+import type { Parts } from "./parts.ts";
+import { optionalInteger, Statement } from "./rows.ts";
+import type { Moment } from "./transaction.ts";
+
+/** So many of a kind in one transaction; the rest in the next, so that others get their turn. */
+const AT_A_TIME = 500;
+
+/** Everything that happens because time passes: leases run out, back-offs end, delayed items arrive. */
+export class DueDates {
+  readonly #nextLeased: Statement;
+  readonly #nextBlocked: Statement;
+  readonly #expired: Statement;
+  readonly #unblocked: Statement;
+  readonly #ofAnotherBoot: Statement;
+
+  constructor(db: DatabaseSync) {
+    this.#nextLeased = new Statement(db, "SELECT min(at) FROM key WHERE state = 2");
+    this.#nextBlocked = new Statement(db, "SELECT min(at) FROM key WHERE state = 3");
+    this.#expired = new Statement(db, `SELECT ${KEY_COLUMNS} FROM key WHERE state = 2 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`);
+    this.#unblocked = new Statement(db, `SELECT ${KEY_COLUMNS} FROM key WHERE state = 3 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`);
+    this.#ofAnotherBoot = new Statement(db, "UPDATE key SET at = 0 WHERE state = 2 AND granted > ?");
+  }
+
+  /**
+   * The monotonic clock starts anew at a boot, and no process survives one: a lease that was given later than now
+   * belongs to an earlier boot and has ended.
+   */
+  endLeasesOfAnotherBoot(monotonic: number): void {
+    this.#ofAnotherBoot.run(Math.ceil(monotonic));
+  }
+
+  /** How long until something is due; 0 if it is already; Infinity if nothing will be. */
+  waitMs(parts: Parts, now: Moment): number {
+    const leased = optionalInteger(this.#nextLeased.get() ?? [null], 0);
+    const blocked = optionalInteger(this.#nextBlocked.get() ?? [null], 0);
+    const delayed = parts.items.nextDelayed();
+    const wait = Math.min(
+      leased === undefined ? Infinity : leased - Math.floor(now.monotonic),
+      blocked === undefined ? Infinity : blocked - Math.floor(now.wall),
+      delayed === undefined ? Infinity : delayed - Math.floor(now.wall),
+    );
+    return Math.max(0, wait);
+  }
+
+  /** Lets happen what is due. */
+  settle(parts: Parts): void {
+    const { tx, items, line } = parts;
+    const now: Moment = { wall: tx.wall, monotonic: tx.monotonic };
+    if (this.waitMs(parts, now) > 0) return;
+    tx.flush();
+    for (const row of this.#expired.all(tx.monotonic)) endLease(parts, tx.keyFromRow(row));
+    for (const row of this.#unblocked.all(tx.wall)) line.unblock(tx.keyFromRow(row));
+    for (const { seq, key: keyId, front } of items.dueDelayed(tx.wall, AT_A_TIME)) {
+      items.removeDelayed(seq);
+      const key = tx.keyById(keyId);
+      const item = items.get(seq);
+      if (key === undefined || item === undefined) throw new Error(`Delayed item ${seq} has no key.`);
+      const queue = tx.queueById(key.queue);
+      key.delayed -= 1;
+      tx.touch(queue).delayed -= 1;
+      line.arrive(queue, key, seq, item.level, front);
+    }
+  }
+}
+
+/** The lease is over, and its item, if it had one, waits again where it stood. */
+export function endLease(parts: Parts, key: KeyRow): void {
+  const { tx, line, endings } = parts;
+  const queue = tx.queueById(key.queue);
+  const ran = !key.held && key.head !== 0;
+  key.held = false;
+  key.fence = 0;
+  key.worker = undefined;
+  key.progress = undefined;
+  if (!ran) return line.resume(key);
+  tx.touch(queue).running -= 1;
+  if (key.cancel) {
+    endings.end(queue, key.head, key.attempt, { state: "cancelled" });
+    return line.promote(key);
+  }
+  queue.waiting[key.level] = (queue.waiting[key.level] ?? 0) + 1;
+  key.waiting += 1;
+  line.resume(key);
+}

@@ -1,0 +1,201 @@
+import { type BatonError, Closed, InvalidInput, KeyBusy, KeyFull, LevelsDiffer, QueueFull } from "../../domain/errors.ts";
+import type {
+  CancelResult,
+  ClaimRequest,
+  DeadReport,
+  DeclareRequest,
+  Engine,
+  Finding,
+  Grant,
+  HoldRequest,
+  ItemReport,
+  ItemRequest,
+  KeyReport,
+  Lease,
+  Outcome,
+  OutcomeRequest,
+  PageRequest,
+  PauseRequest,
+  QueueDeclaration,
+  QueueReport,
+  Renewal,
+  RenewResult,
+  ReviveRequest,
+  Settlement,
+  SettleResult,
+  Submission,
+  SubmitResult,
+} from "../../engine/port.ts";
+import type { Granted, LeaseTuple, RefusalTuple, SubmissionTuple, ThreadData } from "./messages.ts";
+import { ThreadLink } from "./thread-link.ts";
+
+/** The engine as the application sees it: turns the port's calls into messages to the store's thread and back. */
+export class SqliteEngine implements Engine {
+  readonly name = "sqlite";
+  readonly #link: ThreadLink;
+
+  private constructor(link: ThreadLink) {
+    this.#link = link;
+  }
+
+  static async open(data: ThreadData): Promise<SqliteEngine> {
+    return new SqliteEngine(await ThreadLink.open(data));
+  }
+
+  async declare({ queue, levels }: DeclareRequest): Promise<QueueDeclaration> {
+    const declaration = await this.#link.call("declare", { queue, levels });
+    if (levels !== undefined && !sameNames(levels, declaration.levels)) throw new LevelsDiffer(queue, declaration.levels, levels);
+    return declaration;
+  }
+
+  async submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+    const answers = await this.#link.call("submit", submissions.map(toTuple));
+    return answers.map((answer, index): SubmitResult => {
+      if ("id" in answer) return { ok: true, accepted: answer };
+      const submission = submissions[index];
+      if (submission === undefined) throw new Error("The store answered to more submissions than there were.");
+      return { ok: false, error: refusal(submission, answer) };
+    });
+  }
+
+  async claim(request: ClaimRequest): Promise<readonly Grant[]> {
+    const { queue, worker, max, leaseMs, patienceMs, signal } = request;
+    if (signal.aborted) return [];
+    const { number, reply } = this.#link.start("claim", { queue, worker, max, leaseMs, patienceMs });
+    const granted = await this.#abandonable(number, reply, signal);
+    return granted.grants.map((grant) => toGrant(queue, granted, grant));
+  }
+
+  async hold(request: HoldRequest): Promise<Lease | undefined> {
+    const held = await this.#link.call("hold", request);
+    if (held === undefined) return undefined;
+    const { wall, monotonic, keyId, fence } = held;
+    return { queue: request.queue, key: request.key, fence, since: { wall, monotonic }, handle: keyId };
+  }
+
+  async renew(renewals: readonly Renewal[]): Promise<readonly RenewResult[]> {
+    const { wall, monotonic, results } = await this.#link.call(
+      "renew",
+      renewals.map(({ lease, leaseMs, progress }) => [leaseTuple(lease), leaseMs, progress] as const),
+    );
+    const since = { wall, monotonic };
+    return results.map((result) => (result === "lost" ? { ok: false } : { ok: true, since, cancelRequested: result === "cancel" }));
+  }
+
+  settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
+    return this.#link.call(
+      "settle",
+      settlements.map(({ lease, ending }) => [leaseTuple(lease), ending] as const),
+    );
+  }
+
+  find({ queue, id }: ItemRequest): Promise<ItemReport | undefined> {
+    return this.#link.call("find", { queue, id });
+  }
+
+  async outcome({ queue, id, signal }: OutcomeRequest): Promise<Outcome | undefined> {
+    if (signal.aborted) return undefined;
+    const { number, reply } = this.#link.start("outcome", { queue, id });
+    return this.#abandonable(number, reply, signal);
+  }
+
+  cancel({ queue, id }: ItemRequest): Promise<CancelResult> {
+    return this.#link.call("cancel", { queue, id });
+  }
+
+  async pause(request: PauseRequest): Promise<void> {
+    await this.#link.call("pause", request);
+  }
+
+  queues({ queue }: { readonly queue?: string }): Promise<readonly QueueReport[]> {
+    return this.#link.call("queues", { queue });
+  }
+
+  keys(request: PageRequest): Promise<readonly KeyReport[]> {
+    return this.#link.call("keys", request);
+  }
+
+  dead(request: PageRequest): Promise<readonly DeadReport[]> {
+    return this.#link.call("dead", request);
+  }
+
+  revive(request: ReviveRequest): Promise<number> {
+    return this.#link.call("revive", request);
+  }
+
+  check(): Promise<readonly Finding[]> {
+    return this.#link.call("check", null);
+  }
+
+  close(): Promise<void> {
+    return this.#link.close();
+  }
+
+  /** A call that waits is answered early when its signal fires: with whatever it has got by then. */
+  async #abandonable<T>(call: number, reply: Promise<T>, signal: AbortSignal): Promise<T> {
+    const abandon = (): void => {
+      this.#link.call("abandon", { call }).catch((error: unknown) => {
+        // A closed store has answered everybody who waited.
+        if (!(error instanceof Closed)) throw error;
+      });
+    };
+    signal.addEventListener("abort", abandon, { once: true });
+    try {
+      return await reply;
+    } finally {
+      signal.removeEventListener("abort", abandon);
+    }
+  }
+}
+
+function toTuple(submission: Submission): SubmissionTuple {
+  const { queue, key, id, level, payload, headers, delayMs, mode, keyLimit, queueLimit, keepMs } = submission;
+  const written = headers === undefined ? undefined : JSON.stringify(headers);
+  return [queue, key, id, level, payload.type, ownBytes(payload.body), written, delayMs, mode, keyLimit, queueLimit, keepMs];
+}
+
+/** A view of a larger buffer would be sent with all of that buffer. */
+function ownBytes(body: string | Uint8Array): string | Uint8Array {
+  return typeof body === "string" || body.byteLength === body.buffer.byteLength ? body : new Uint8Array(body);
+}
+
+function toGrant(queue: string, { wall, monotonic }: Granted, grant: Granted["grants"][number]): Grant {
+  const [keyId, key, fence, id, level, type, body, headers, submittedAt, attempt] = grant;
+  return {
+    lease: { queue, key, fence, since: { wall, monotonic }, handle: keyId },
+    item: { id, queue, key, level, payload: { type, body }, headers: headers === undefined ? undefined : readHeaders(headers), submittedAt, attempt },
+  };
+}
+
+function readHeaders(json: string): Readonly<Record<string, string>> {
+  const value: unknown = JSON.parse(json);
+  if (isHeaders(value)) return value;
+  throw new TypeError("The store has no headers where some belong.");
+}
+
+function isHeaders(value: unknown): value is Readonly<Record<string, string>> {
+  return typeof value === "object" && value !== null && Object.values(value).every((one) => typeof one === "string");
+}
+
+function leaseTuple({ handle, fence }: Lease): LeaseTuple {
+  if (typeof handle !== "number") throw new InvalidInput("lease", handle, "a lease that this engine gave");
+  return [handle, fence];
+}
+
+function refusal({ queue, key, level, keyLimit, queueLimit }: Submission, [code, detail]: RefusalTuple): BatonError {
+  switch (code) {
+    case "KEY_BUSY":
+      return new KeyBusy(queue, key);
+    case "KEY_FULL":
+      return new KeyFull(queue, key, keyLimit);
+    case "QUEUE_FULL":
+      return new QueueFull(queue, queueLimit);
+    case "LEVEL":
+      return new InvalidInput("level", level, detail);
+  }
+}
+
+function sameNames(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((name, index) => name === b[index]);
+}
+

@@ -1,0 +1,220 @@
+import type { DatabaseSync } from "node:sqlite";
+import type {
+  DeadReport,
+  Finding,
+  ItemReport,
+  KeyReport,
+  Outcome,
+  PageRequest,
+  QueueReport,
+  RunningReport,
+} from "../../engine/port.ts";
+import { assignedId, readFailure } from "./items.ts";
+import { BLOCKED, IDLE, KEY_COLUMNS, type KeyRow, LEASED, READY, readKey } from "./key-row.ts";
+import type { Requests } from "./messages.ts";
+import type { Operations } from "./operate.ts";
+import type { Parts } from "./parts.ts";
+import { body, integer, optionalText, type Row, Statement, text } from "./rows.ts";
+import { SCHEMA_VERSION } from "./schema.ts";
+import type { Moment, QueueRow } from "./transaction.ts";
+
+/** A free page is reused; a file that is mostly free pages only looks large. */
+const MANY_FREE_PAGES = 20_000;
+
+/** Questions about the store. They change nothing and take no lock. */
+export class Inspection {
+  readonly #parts: Parts;
+  readonly #operations: Operations;
+  readonly #queueNames: Statement;
+  readonly #keysAfter: Statement;
+  readonly #deadAfter: Statement;
+  readonly #running: Statement;
+  readonly #db: DatabaseSync;
+
+  constructor(parts: Parts, operations: Operations) {
+    const { db } = parts;
+    this.#db = db;
+    this.#parts = parts;
+    this.#operations = operations;
+    this.#queueNames = new Statement(db, "SELECT name FROM queue ORDER BY name");
+    this.#keysAfter = new Statement(db, `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND name > ? ORDER BY name LIMIT ?`);
+    this.#deadAfter = new Statement(
+      db,
+      "SELECT seq, key, level, id, type, body, submitted, attempt, failure, at FROM dead WHERE queue = ? AND place > ? ORDER BY place LIMIT ?",
+    );
+    this.#running = new Statement(db, "SELECT count(*) FROM key WHERE state = 2 AND at <= ?");
+  }
+
+  queues(request: Requests["queues"]): readonly QueueReport[] {
+    const names = this.#queueNames.all().map((row) => text(row, 0));
+    const wanted = request.queue === undefined ? names : names.filter((name) => name === request.queue);
+    return wanted.map((name) => {
+      const queue = this.#parts.tx.queue(name);
+      const levels = queue.levels.map((level, rank) => ({ level, waiting: queue.waiting[rank] ?? 0 }));
+      const waiting = levels.reduce((sum, level) => sum + level.waiting, 0);
+      const { paused, delayed, running, dead } = queue;
+      return { queue: name, paused, levels, waiting, delayed, running, dead };
+    });
+  }
+
+  keys(request: PageRequest, now: Moment): readonly KeyReport[] {
+    const queue = this.#parts.tx.queue(request.queue);
+    return this.#keysAfter.all(queue.id, request.after ?? "", request.limit).map((row) => {
+      const key = readKey(row);
+      const report: KeyReport = {
+        key: key.name,
+        state: stateOf(key),
+        paused: key.paused,
+        waiting: key.waiting,
+        delayed: key.delayed,
+      };
+      return key.state === LEASED ? { ...report, running: this.#runningReport(key, now) } : report;
+    });
+  }
+
+  dead(request: PageRequest): readonly DeadReport[] {
+    const queue = this.#parts.tx.queue(request.queue);
+    const last = request.after === undefined ? undefined : this.#operations.findDead(queue, request.after);
+    const after = last === undefined ? 0 : integer(last, 0);
+    return this.#deadAfter.all(queue.id, after, request.limit).map((row) => readDead(queue, row));
+  }
+
+  outcome(request: Requests["outcome"], now: Moment): { readonly known: boolean; readonly outcome: Outcome | undefined } {
+    const queue = this.#parts.tx.queue(request.queue);
+    const receipt = this.#parts.items.receipt(queue, request.id, now.wall);
+    if (receipt !== undefined) return { known: true, outcome: receipt.outcome };
+    const dead = this.#findDead(request);
+    return { known: false, outcome: dead?.outcome };
+  }
+
+  find(request: Requests["find"], now: Moment): ItemReport | undefined {
+    const { tx, items } = this.#parts;
+    const queue = tx.queue(request.queue);
+    const receipt = items.receipt(queue, request.id, now.wall);
+    if (receipt?.outcome !== undefined) {
+      const { outcome } = receipt;
+      const level = queue.levels[receipt.level] ?? "";
+      return {
+        id: request.id, key: receipt.key, level, state: outcome.state, attempt: outcome.attempt, submittedAt: receipt.submitted, outcome,
+      };
+    }
+    const seq = items.locate(queue, request.id, now.wall);
+    const item = seq === undefined ? undefined : items.get(seq);
+    const key = item === undefined ? undefined : tx.keyById(item.key);
+    if (seq === undefined || item === undefined || key?.queue !== queue.id) return this.#findDead(request);
+    // An item that has an id of its own does not answer to the one it would have been given.
+    if ((item.id ?? assignedId(seq)) !== request.id) return undefined;
+    const isHead = key.head === seq;
+    const report: ItemReport = {
+      id: request.id,
+      key: key.name,
+      level: queue.levels[item.level] ?? "",
+      state: "waiting",
+      attempt: item.attempt + (isHead ? key.attempt : 0),
+      submittedAt: item.submitted,
+    };
+    if (isHead && key.state === LEASED && !key.held) {
+      return { ...report, state: "running", running: this.#runningReport(key, now) };
+    }
+    const delayedDue = items.delayedDue(seq);
+    if (delayedDue !== undefined) return { ...report, state: "delayed", dueAt: delayedDue };
+    const due = isHead && key.state === BLOCKED ? key.at : item.due;
+    return due > now.wall ? { ...report, dueAt: due } : report;
+  }
+
+  check(now: Moment): readonly Finding[] {
+    const findings: Finding[] = [];
+    const pragma = (name: string): unknown => this.#db.prepare(`PRAGMA ${name}`).get()?.[name];
+    findings.push({ severity: "ok", subject: "SQLite", detail: `version ${String(this.#db.prepare("SELECT sqlite_version() AS v").get()?.["v"])}, schema ${SCHEMA_VERSION}` });
+    findings.push(durability(Number(pragma("synchronous")), String(pragma("journal_mode"))));
+    const damage = this.#db.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
+    findings.push(
+      damage === "ok"
+        ? { severity: "ok", subject: "Integrity", detail: "quick check found no damage" }
+        : { severity: "error", subject: "Integrity", detail: String(damage), advice: "Stop all processes, keep a copy of the file, restore a backup." },
+    );
+    const expired = integer(this.#running.get(Math.floor(now.monotonic)) ?? [0], 0);
+    if (expired > 0) {
+      findings.push({
+        severity: "warning",
+        subject: "Leases",
+        detail: `${expired} lease(s) ran out and nobody took them over`,
+        advice: "Their workers crashed or were stopped. Start a worker; it takes the keys over at once.",
+      });
+    }
+    const free = Number(pragma("freelist_count"));
+    if (free > MANY_FREE_PAGES) {
+      findings.push({
+        severity: "warning",
+        subject: "Size",
+        detail: `${free} of ${String(pragma("page_count"))} pages are free`,
+        advice: "They are reused. To shrink the file, stop all processes and run VACUUM with the sqlite3 command.",
+      });
+    }
+    return findings;
+  }
+
+  #findDead({ queue: name, id }: Requests["find"]): ItemReport | undefined {
+    const queue = this.#parts.tx.queue(name);
+    const row = this.#operations.findDead(queue, id);
+    if (row === undefined) return undefined;
+    const found = this.#deadAfter.get(queue.id, integer(row, 0) - 1, 1);
+    if (found === undefined) return undefined;
+    const { key, level, attempt, submittedAt, failure, at } = readDead(queue, found);
+    return { id, key, level, state: "dead", attempt, submittedAt, outcome: { state: "dead", at, attempt, failure } };
+  }
+
+  #runningReport(key: KeyRow, now: Moment): RunningReport {
+    const seq = key.held ? 0 : key.head;
+    const item = seq === 0 ? undefined : this.#parts.items.get(seq);
+    return {
+      worker: key.worker ?? "",
+      fence: key.fence,
+      since: key.since,
+      deadline: Math.round(now.wall + key.at - now.monotonic),
+      attempt: item === undefined ? 0 : item.attempt + key.attempt,
+      ...(key.progress === undefined ? {} : { progress: key.progress }),
+      ...(item === undefined ? {} : { id: item.id ?? assignedId(seq) }),
+    };
+  }
+}
+
+function readDead(queue: QueueRow, row: Row): DeadReport {
+  return {
+    id: optionalText(row, 3) ?? assignedId(integer(row, 0)),
+    key: text(row, 1),
+    level: queue.levels[integer(row, 2)] ?? "",
+    payload: { type: text(row, 4), body: body(row, 5) },
+    submittedAt: integer(row, 6),
+    attempt: integer(row, 7),
+    failure: readFailure(text(row, 8)),
+    at: integer(row, 9),
+  };
+}
+
+function stateOf(key: KeyRow): KeyReport["state"] {
+  switch (key.state) {
+    case READY:
+      return "ready";
+    case LEASED:
+      return key.held ? "held" : "running";
+    case BLOCKED:
+      return "blocked";
+    case IDLE:
+      return "idle";
+    default:
+      throw new TypeError(`The store has a key in an unknown state: ${key.state}.`);
+  }
+}
+
+/** SQLite's numbers for `PRAGMA synchronous`. */
+function durability(synchronous: number, journal: string): Finding {
+  const subject = "Durability";
+  if (synchronous >= 2) return { severity: "ok", subject, detail: `synchronous full, journal ${journal}: accepted items survive power loss` };
+  return {
+    severity: "warning",
+    subject,
+    detail: `synchronous ${synchronous === 1 ? "normal" : "off"}, journal ${journal}: a power loss can lose the last accepted items`,
+    advice: "Leave out ?synchronous=… to get the default, full.",
+  };
+}

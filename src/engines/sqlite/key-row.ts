@@ -1,0 +1,123 @@
+import { integer, optionalInteger, optionalText, type Row, text } from "./rows.ts";
+
+/**
+ * The states of a key and their moves:
+ *
+ *   idle ──item arrives──▶ ready ──claim──▶ leased ──settle, or the lease runs out──▶ ready, blocked or idle
+ *                            │                ▲
+ *                            └────hold────────┘          blocked ──its time comes──▶ ready
+ *
+ * An idle key has a row only while it is paused or has delayed items.
+ */
+export const IDLE = 0;
+export const READY = 1;
+export const LEASED = 2;
+export const BLOCKED = 3;
+
+/** The items of one level that wait behind the head: a chain of links from `first` to `last`. */
+export interface Lane {
+  readonly level: number;
+  first: number;
+  last: number;
+}
+
+export interface KeyRow {
+  readonly id: number;
+  readonly queue: number;
+  readonly name: string;
+  state: number;
+  paused: boolean;
+  /** The item that is ready, blocked or running; 0 for none. */
+  head: number;
+  level: number;
+  /** The order among ready keys of a level. */
+  place: number;
+  readyAt: number;
+  /** How often the head was handed out since it became the head; earlier attempts are in the item's row. */
+  attempt: number;
+  /** Leased: the deadline, by the monotonic clock. Blocked: when the head may run, by the wall clock. */
+  at: number;
+  /** When the lease was given or renewed, by the monotonic clock. */
+  granted: number;
+  fence: number;
+  held: boolean;
+  cancel: boolean;
+  since: number;
+  worker: string | undefined;
+  progress: number | undefined;
+  /** The head, unless it runs, and all lanes. */
+  waiting: number;
+  delayed: number;
+  /** Most urgent first; none is empty. */
+  lanes: Lane[];
+}
+
+export const KEY_COLUMNS =
+  "id, queue, name, state, paused, head, level, place, ready_at, attempt, at, granted, fence, held, cancel, since, worker, progress, waiting, delayed, lanes";
+
+export function newKey(id: number, queue: number, name: string): KeyRow {
+  return {
+    id,
+    queue,
+    name,
+    state: IDLE,
+    paused: false,
+    head: 0,
+    level: 0,
+    place: 0,
+    readyAt: 0,
+    attempt: 0,
+    at: 0,
+    granted: 0,
+    fence: 0,
+    held: false,
+    cancel: false,
+    since: 0,
+    worker: undefined,
+    progress: undefined,
+    waiting: 0,
+    delayed: 0,
+    lanes: [],
+  };
+}
+
+export function readKey(row: Row): KeyRow {
+  return {
+    id: integer(row, 0),
+    queue: integer(row, 1),
+    name: text(row, 2),
+    state: integer(row, 3),
+    paused: integer(row, 4) === 1,
+    head: integer(row, 5),
+    level: integer(row, 6),
+    place: integer(row, 7),
+    readyAt: integer(row, 8),
+    attempt: integer(row, 9),
+    at: integer(row, 10),
+    granted: integer(row, 11),
+    fence: integer(row, 12),
+    held: integer(row, 13) === 1,
+    cancel: integer(row, 14) === 1,
+    since: integer(row, 15),
+    worker: optionalText(row, 16),
+    progress: optionalInteger(row, 17),
+    waiting: integer(row, 18),
+    delayed: integer(row, 19),
+    lanes: readLanes(optionalText(row, 20)),
+  };
+}
+
+/** `level:first:last` joined by spaces: small, and cheaper to read than JSON. */
+export function writeLanes(lanes: readonly Lane[]): string | null {
+  if (lanes.length === 0) return null;
+  return lanes.map(({ level, first, last }) => `${level}:${first}:${last}`).join(" ");
+}
+
+function readLanes(written: string | undefined): Lane[] {
+  if (written === undefined) return [];
+  return written.split(" ").map((lane) => {
+    const [level, first, last] = lane.split(":").map(Number);
+    if (level === undefined || first === undefined || last === undefined) throw new TypeError(`The store has a bad lane: ${lane}.`);
+    return { level, first, last };
+  });
+}

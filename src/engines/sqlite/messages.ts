@@ -1,0 +1,133 @@
+import type { Payload } from "../../domain/payload.ts";
+import type { Mode } from "../../domain/settings.ts";
+import type {
+  Accepted,
+  CancelResult,
+  DeadReport,
+  Ending,
+  Finding,
+  ItemReport,
+  KeyReport,
+  Outcome,
+  PageRequest,
+  PauseRequest,
+  QueueDeclaration,
+  QueueReport,
+  ReviveRequest,
+  SettleResult,
+} from "../../engine/port.ts";
+import type { ErrorCode } from "../../domain/errors.ts";
+import type { Synchronous } from "./database.ts";
+
+/**
+ * What crosses between the application's thread and the store's. Tuples where there are many of a kind: a
+ * structured clone writes the names of an object's fields again for each object.
+ */
+export interface ThreadData {
+  readonly file: string;
+  readonly synchronous: Synchronous;
+}
+
+export type SubmissionTuple = readonly [
+  queue: string,
+  key: string,
+  id: string | undefined,
+  level: string,
+  type: string,
+  body: Payload["body"],
+  headers: string | undefined,
+  delayMs: number,
+  mode: Mode,
+  keyLimit: number,
+  queueLimit: number,
+  keepMs: number,
+];
+
+/** The lease that a renewal or settlement is about. */
+export type LeaseTuple = readonly [keyId: number, fence: number];
+
+export interface Requests {
+  declare: { readonly queue: string; readonly levels: readonly string[] | undefined };
+  submit: readonly SubmissionTuple[];
+  claim: { readonly queue: string; readonly worker: string; readonly max: number; readonly leaseMs: number; readonly patienceMs: number };
+  hold: { readonly queue: string; readonly key: string; readonly worker: string; readonly leaseMs: number };
+  renew: readonly (readonly [lease: LeaseTuple, leaseMs: number, progress: number | undefined])[];
+  settle: readonly (readonly [lease: LeaseTuple, ending: Ending])[];
+  find: { readonly queue: string; readonly id: string };
+  outcome: { readonly queue: string; readonly id: string };
+  cancel: { readonly queue: string; readonly id: string };
+  pause: PauseRequest;
+  queues: { readonly queue: string | undefined };
+  keys: PageRequest;
+  dead: PageRequest;
+  revive: ReviveRequest;
+  check: null;
+  /** Ends a waiting claim or outcome with what it has. */
+  abandon: { readonly call: number };
+}
+
+export type RefusalTuple = readonly [code: "KEY_BUSY" | "KEY_FULL" | "QUEUE_FULL" | "LEVEL", detail: string];
+
+export type GrantTuple = readonly [
+  keyId: number,
+  key: string,
+  fence: number,
+  id: string,
+  level: string,
+  type: string,
+  body: Payload["body"],
+  headers: string | undefined,
+  submittedAt: number,
+  attempt: number,
+];
+
+/** `monotonic` and `wall` were read before anything was written. */
+export interface Granted {
+  readonly wall: number;
+  readonly monotonic: number;
+  readonly grants: readonly GrantTuple[];
+}
+
+export interface Replies {
+  declare: QueueDeclaration;
+  submit: readonly (Accepted | RefusalTuple)[];
+  claim: Granted;
+  hold: { readonly wall: number; readonly monotonic: number; readonly keyId: number; readonly fence: number } | undefined;
+  renew: {
+    readonly wall: number;
+    readonly monotonic: number;
+    readonly results: readonly ("lost" | "renewed" | "cancel")[];
+  };
+  settle: readonly SettleResult[];
+  find: ItemReport | undefined;
+  outcome: Outcome | undefined;
+  cancel: CancelResult;
+  pause: undefined;
+  queues: readonly QueueReport[];
+  keys: readonly KeyReport[];
+  dead: readonly DeadReport[];
+  revive: number;
+  check: readonly Finding[];
+  abandon: undefined;
+}
+
+export type Kind = keyof Requests;
+
+export type Call = { [K in Kind]: { readonly call: number; readonly kind: K; readonly request: Requests[K] } }[Kind];
+
+export interface PlainFailure {
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+export type Reply =
+  | { readonly call: number; readonly value: Replies[Kind] }
+  | { readonly call: number; readonly failure: PlainFailure };
+
+export type ToThread = { readonly calls: readonly Call[] } | "close";
+
+export type FromThread =
+  | { readonly type: "open" }
+  | { readonly type: "replies"; readonly replies: readonly Reply[] }
+  | { readonly type: "failed"; readonly failure: PlainFailure };
+

@@ -1,0 +1,159 @@
+import type { DatabaseSync } from "node:sqlite";
+import { StoreFailure } from "./failure.ts";
+
+/** "Batn": tells a store of ours from any other SQLite file. */
+const APPLICATION_ID = 0x4261746e;
+
+/**
+ * Each entry takes the file from its index to the next version. Never change one that was released; add another.
+ *
+ * The shape follows one rule: the cost of a step must not grow with what waits. What a page of the file costs is
+ * being written to the log when it changes, so steps must touch few pages, and the same ones again and again:
+ * - `item` is written once, at the end of the table, and removed once, near its beginning.
+ * - `key` has a row only for keys that have work, and that row says everything about the key.
+ * - Items behind the head of a key form a chain per level, its ends kept in the key's row (`lanes`), its links in
+ *   `link`. An index on (key, level, order) would touch a page of its own for each item once the backlog is large.
+ * - The partial indexes hold only keys that are ready, leased or blocked, never the backlog.
+ */
+const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE store (name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
+  INSERT INTO store VALUES ('counter', 0);
+
+  CREATE TABLE queue (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    levels TEXT NOT NULL,
+    paused INTEGER NOT NULL DEFAULT 0,
+    waiting TEXT NOT NULL,
+    delayed INTEGER NOT NULL DEFAULT 0,
+    running INTEGER NOT NULL DEFAULT 0,
+    dead INTEGER NOT NULL DEFAULT 0
+  ) STRICT;
+
+  CREATE TABLE key (
+    id INTEGER PRIMARY KEY,
+    queue INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    paused INTEGER NOT NULL,
+    head INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    ready_at INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    granted INTEGER NOT NULL,
+    fence INTEGER NOT NULL,
+    held INTEGER NOT NULL,
+    cancel INTEGER NOT NULL,
+    since INTEGER NOT NULL,
+    worker TEXT,
+    progress REAL,
+    waiting INTEGER NOT NULL,
+    delayed INTEGER NOT NULL,
+    lanes TEXT
+  ) STRICT;
+  CREATE UNIQUE INDEX key_name ON key (queue, name);
+  CREATE INDEX key_ready ON key (queue, level, place) WHERE state = 1 AND paused = 0;
+  CREATE INDEX key_leased ON key (at) WHERE state = 2;
+  CREATE INDEX key_blocked ON key (at) WHERE state = 3;
+
+  CREATE TABLE item (
+    seq INTEGER PRIMARY KEY,
+    key INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    id TEXT,
+    type TEXT NOT NULL,
+    body ANY NOT NULL,
+    headers TEXT,
+    submitted INTEGER NOT NULL,
+    keep INTEGER NOT NULL,
+    attempt INTEGER NOT NULL DEFAULT 0,
+    due INTEGER NOT NULL DEFAULT 0
+  ) STRICT;
+  CREATE TABLE link (seq INTEGER PRIMARY KEY, next INTEGER NOT NULL) STRICT;
+
+  CREATE TABLE delayed (seq INTEGER PRIMARY KEY, key INTEGER NOT NULL, due INTEGER NOT NULL, front INTEGER NOT NULL) STRICT;
+  CREATE INDEX delayed_due ON delayed (due);
+  CREATE INDEX delayed_key ON delayed (key);
+
+  CREATE TABLE receipt (
+    queue INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    level INTEGER NOT NULL,
+    submitted INTEGER NOT NULL,
+    state TEXT,
+    ended INTEGER,
+    expires INTEGER,
+    attempt INTEGER,
+    result_type TEXT,
+    result ANY,
+    failure TEXT,
+    PRIMARY KEY (queue, id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX receipt_expires ON receipt (expires) WHERE expires IS NOT NULL;
+
+  CREATE TABLE dead (
+    place INTEGER PRIMARY KEY,
+    seq INTEGER NOT NULL UNIQUE,
+    queue INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    level INTEGER NOT NULL,
+    id TEXT,
+    type TEXT NOT NULL,
+    body ANY NOT NULL,
+    headers TEXT,
+    submitted INTEGER NOT NULL,
+    keep INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    failure TEXT NOT NULL,
+    at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX dead_queue ON dead (queue, place);
+  `,
+];
+
+export const SCHEMA_VERSION: number = MIGRATIONS.length;
+
+/** Safe with several processes starting at once: whoever comes second finds the work done. */
+export function migrate(db: DatabaseSync, file: string): void {
+  if (versionOf(db) === SCHEMA_VERSION && isOurs(db)) return;
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    const version = versionOf(db);
+    if (!isOurs(db) && !isEmpty(db)) {
+      throw new StoreFailure(
+        "STORE_CORRUPT",
+        `${file} is an SQLite database, but not one of Baton's. Nothing was changed. Name another file.`,
+      );
+    }
+    if (version > SCHEMA_VERSION) {
+      throw new StoreFailure(
+        "STORE_TOO_NEW",
+        `${file} was written by a newer version of Baton (schema ${version}; this one knows ${SCHEMA_VERSION}). ` +
+          "Nothing was changed. Upgrade batonq in this application.",
+      );
+    }
+    for (const statements of MIGRATIONS.slice(version)) db.exec(statements);
+    db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION};`);
+    db.exec("COMMIT");
+  } catch (error) {
+    db.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+function versionOf(db: DatabaseSync): number {
+  return Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
+}
+
+function isOurs(db: DatabaseSync): boolean {
+  return db.prepare("PRAGMA application_id").get()?.["application_id"] === APPLICATION_ID;
+}
+
+function isEmpty(db: DatabaseSync): boolean {
+  return db.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.["n"] === 0;
+}

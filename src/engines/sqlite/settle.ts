@@ -1,0 +1,78 @@
+import type { Ending, SettleResult } from "../../engine/port.ts";
+import { endLease } from "./due.ts";
+import { type KeyRow, LEASED } from "./key-row.ts";
+import type { LeaseTuple } from "./messages.ts";
+import type { Parts } from "./parts.ts";
+
+/** The one place where a lease is compared: same fence, still leased, not run out (G2). */
+function current(parts: Parts, [keyId, fence]: LeaseTuple): KeyRow | undefined {
+  const key = parts.tx.keyById(keyId);
+  if (key === undefined || key.state !== LEASED || key.fence !== fence || key.at <= parts.tx.monotonic) return undefined;
+  return key;
+}
+
+export function renew(parts: Parts, lease: LeaseTuple, leaseMs: number, progress: number | undefined): "lost" | "renewed" | "cancel" {
+  const { tx } = parts;
+  const key = current(parts, lease);
+  if (key === undefined) return "lost";
+  key.granted = tx.monotonic;
+  key.at = tx.monotonic + leaseMs;
+  if (progress !== undefined) key.progress = progress;
+  tx.save(key);
+  return key.cancel ? "cancel" : "renewed";
+}
+
+export function settle(parts: Parts, lease: LeaseTuple, ending: Ending): SettleResult {
+  const key = current(parts, lease);
+  if (key === undefined) return "lost";
+  if (key.held || ending.type === "release") release(parts, key);
+  else if (ending.type === "retry" && !key.cancel) retry(parts, key, ending);
+  else finish(parts, key, ending);
+  return "settled";
+}
+
+/** The attempt is given back: the item was not tried to its end. A hold has no attempt to give. */
+function release(parts: Parts, key: KeyRow): void {
+  if (!key.held) key.attempt -= 1;
+  endLease(parts, key);
+}
+
+function retry(parts: Parts, key: KeyRow, { delayMs, place }: Extract<Ending, { type: "retry" }>): void {
+  const { tx, items, line } = parts;
+  const due = delayMs === 0 ? 0 : tx.wall + delayMs;
+  if (place === "keep" || due === 0) {
+    items.setDue(key.head, due);
+    key.place = tx.next();
+    return endLease(parts, key);
+  }
+  const queue = tx.queueById(key.queue);
+  items.addAttempts(key.head, key.attempt);
+  items.addDelayed(key.head, key.id, due, true);
+  key.delayed += 1;
+  tx.touch(queue).delayed += 1;
+  queue.running -= 1;
+  tx.news = true;
+  letGo(key);
+  line.promote(key);
+}
+
+function finish(parts: Parts, key: KeyRow, ending: Ending): void {
+  const { tx, line, endings } = parts;
+  const queue = tx.touch(tx.queueById(key.queue));
+  queue.running -= 1;
+  if (ending.type === "dead") endings.bury(queue, key, key.head, key.attempt, ending.failure);
+  else if (ending.type === "done") {
+    const { result } = ending;
+    endings.end(queue, key.head, key.attempt, result === undefined ? { state: "done" } : { state: "done", result });
+  } else endings.end(queue, key.head, key.attempt, { state: "cancelled" });
+  letGo(key);
+  line.promote(key);
+}
+
+function letGo(key: KeyRow): void {
+  key.fence = 0;
+  key.worker = undefined;
+  key.progress = undefined;
+  key.cancel = false;
+}
+

@@ -1,0 +1,111 @@
+import { Worker } from "node:worker_threads";
+import { Closed } from "../../domain/errors.ts";
+import { StoreFailure } from "./failure.ts";
+import type { Call, FromThread, Kind, Replies, Reply, Requests, ThreadData, ToThread } from "./messages.ts";
+
+interface Pending {
+  resolve(value: Replies[Kind]): void;
+  reject(error: Error): void;
+}
+
+/** Calls to the store's thread. All calls of one turn of the event loop travel as one message. */
+export class ThreadLink {
+  readonly #thread: Worker;
+  readonly #pending = new Map<number, Pending>();
+  #outbox: Call[] = [];
+  #lastCall = 0;
+  #sendScheduled = false;
+  #ended: Error | undefined;
+  readonly #exited: Promise<void>;
+
+  private constructor(thread: Worker) {
+    this.#thread = thread;
+    this.#exited = new Promise((resolve) => thread.once("exit", () => resolve()));
+    thread.on("message", (message: FromThread) => {
+      if (message.type === "replies") this.#receive(message.replies);
+    });
+    thread.on("error", (error) => this.#end(new StoreFailure("STORE_UNAVAILABLE", `The store's thread failed: ${String(error)}`, { cause: error })));
+    thread.once("exit", () => this.#end(new Closed()));
+  }
+
+  static open(data: ThreadData): Promise<ThreadLink> {
+    // Run from the sources in development, from the build otherwise.
+    const entry = import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js";
+    const thread = new Worker(new URL(entry, import.meta.url), { workerData: data, name: "baton-sqlite" });
+    return new Promise((resolve, reject) => {
+      thread.once("error", reject);
+      thread.once("message", (message: FromThread) => {
+        thread.off("error", reject);
+        if (message.type === "failed") {
+          reject(new StoreFailure(message.failure.code, message.failure.message));
+          return;
+        }
+        const link = new ThreadLink(thread);
+        // Only calls under way keep the process alive.
+        thread.unref();
+        resolve(link);
+      });
+    });
+  }
+
+  call<K extends Kind>(kind: K, request: Requests[K]): Promise<Replies[K]> {
+    return this.start(kind, request).reply;
+  }
+
+  /** Like `call`, with the number by which the call can be abandoned. */
+  start<K extends Kind>(kind: K, request: Requests[K]): { readonly number: number; readonly reply: Promise<Replies[K]> } {
+    if (this.#ended !== undefined) return { number: 0, reply: Promise.reject(this.#ended) };
+    this.#lastCall += 1;
+    const number = this.#lastCall;
+    const reply = new Promise<Replies[K]>((resolve, reject) => {
+      if (this.#pending.size === 0) this.#thread.ref();
+      // The thread answers a call with what its kind has for a reply; messages are not typed any further.
+      this.#pending.set(number, { resolve: resolve as Pending["resolve"], reject });
+    });
+    this.#outbox.push({ call: number, kind, request } as Call);
+    if (!this.#sendScheduled) {
+      this.#sendScheduled = true;
+      setImmediate(() => this.#send());
+    }
+    return { number, reply };
+  }
+
+  async close(): Promise<void> {
+    if (this.#ended === undefined) {
+      this.#send();
+      this.#ended = new Closed();
+      this.#thread.ref();
+      this.#post("close");
+    }
+    await this.#exited;
+  }
+
+  #send(): void {
+    this.#sendScheduled = false;
+    if (this.#outbox.length === 0) return;
+    const calls = this.#outbox;
+    this.#outbox = [];
+    this.#post({ calls });
+  }
+
+  #post(message: ToThread): void {
+    this.#thread.postMessage(message);
+  }
+
+  #receive(replies: readonly Reply[]): void {
+    for (const reply of replies) {
+      const pending = this.#pending.get(reply.call);
+      if (pending === undefined) continue;
+      this.#pending.delete(reply.call);
+      if ("failure" in reply) pending.reject(new StoreFailure(reply.failure.code, reply.failure.message));
+      else pending.resolve(reply.value);
+    }
+    if (this.#pending.size === 0 && this.#ended === undefined) this.#thread.unref();
+  }
+
+  #end(error: Error): void {
+    this.#ended ??= error;
+    for (const pending of this.#pending.values()) pending.reject(error);
+    this.#pending.clear();
+  }
+}

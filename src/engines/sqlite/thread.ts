@@ -1,0 +1,90 @@
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
+import { systemClock } from "../../domain/clock.ts";
+import { instant } from "../../domain/clock.ts";
+import { describeStoreFailure } from "./failure.ts";
+import type { Call, FromThread, ThreadData, ToThread } from "./messages.ts";
+import { type BatchResult, Store } from "./store.ts";
+import { Wake } from "./wake.ts";
+
+/**
+ * The store's own thread. Here it may block: for the disk, and for other processes. The application's event loop,
+ * and with it the renewal of leases, never does.
+ *
+ * Whatever has come in while the last transaction was written to disk is done together in the next one.
+ */
+
+/** A sleeper looks by itself this often, in case a wake was lost. Reading one number is all it costs. */
+const SAFETY_LOOK_MS = 500;
+/** Rings come in bursts; one look serves them all. */
+const LOOK_PAUSE_MS = 1;
+
+function main(port: MessagePort, { file, synchronous }: ThreadData): void {
+  const send = (message: FromThread): void => port.postMessage(message);
+  let store: Store;
+  let wake: Wake;
+  try {
+    store = new Store(file, synchronous, () => instant(systemClock));
+    wake = new Wake(file, () => lookSoon(0));
+  } catch (error) {
+    const { code, message } = describeStoreFailure(error, file);
+    send({ type: "failed", failure: { code, message } });
+    port.close();
+    return;
+  }
+
+  let timer: NodeJS.Timeout | undefined;
+  let timerAt = Infinity;
+  let lookedAt = 0;
+
+  function lookSoon(delayMs: number): void {
+    if (!store.hasWaiting) return;
+    const now = systemClock.monotonic();
+    const at = Math.max(now + delayMs, lookedAt + LOOK_PAUSE_MS);
+    if (at >= timerAt) return;
+    clearTimeout(timer);
+    timerAt = at;
+    timer = setTimeout(look, Math.ceil(at - now));
+  }
+
+  function look(): void {
+    timerAt = Infinity;
+    lookedAt = systemClock.monotonic();
+    finish(store.look());
+  }
+
+  function finish({ replies, ring }: BatchResult): void {
+    if (replies.length > 0) send({ type: "replies", replies });
+    if (ring) wake.ring();
+    lookSoon(Math.min(store.waitMs(), SAFETY_LOOK_MS));
+  }
+
+  function onMessage(first: ToThread): void {
+    const calls: Call[] = [];
+    for (let message: ToThread | undefined = first; message !== undefined; message = receive(port)) {
+      if (message === "close") {
+        if (calls.length > 0) finish(store.run(calls));
+        return close();
+      }
+      calls.push(...message.calls);
+    }
+    finish(store.run(calls));
+  }
+
+  function close(): void {
+    clearTimeout(timer);
+    const replies = store.close();
+    wake.close();
+    send({ type: "replies", replies });
+    port.close();
+  }
+
+  port.on("message", onMessage);
+  send({ type: "open" });
+}
+
+function receive(port: MessagePort): ToThread | undefined {
+  const received: { message: ToThread } | undefined = receiveMessageOnPort(port);
+  return received?.message;
+}
+
+if (parentPort !== null) main(parentPort, workerData);
