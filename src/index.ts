@@ -5,7 +5,7 @@ export { type PageOptions, Queue, type Submit, type SubmitOptions } from "./clie
 export { type ItemOutcome, type OutcomeOptions, Receipt } from "./client/receipt.ts";
 export { type StopOptions, Worker, type WorkOptions } from "./client/worker.ts";
 export type { Clock, Instant, Timer } from "./domain/clock.ts";
-export type { Duration } from "./domain/duration.ts";
+export { type Duration, parseDuration } from "./domain/duration.ts";
 export {
   BatonError,
   Cancelled,
@@ -24,7 +24,8 @@ export {
   Stopping,
 } from "./domain/errors.ts";
 export type { Failure } from "./domain/failure.ts";
-export type { Body, Payload } from "./domain/payload.ts";
+export { leaseMarginMs } from "./domain/lease.ts";
+export { type Body, decodePayload, type Payload } from "./domain/payload.ts";
 export type { RetryOptions } from "./domain/retry.ts";
 export type { LimitOptions, Mode, QueueOptions } from "./domain/settings.ts";
 export type * from "./engine/port.ts";

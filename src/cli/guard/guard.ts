@@ -1,0 +1,160 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { extname, join } from "node:path";
+import type { HeldLease } from "../../index.ts";
+import { type CommandEnd, type Deadlines, type FromGuard, isFromGuard, type ToGuard } from "./messages.ts";
+import { deadlinesOf, leftMs } from "./moments.ts";
+import { signalGroup } from "./process-group.ts";
+
+/** Renewals come at a third of the lease; told this often, the guard hears of each well before the old deadline. */
+const TELL_SHARE = 1 / 12;
+const SHORTEST_TELL_MS = 25;
+const LONGEST_TELL_MS = 1_000;
+/** A guard that was told to end a command and does not answer for so long is halted or gone: we end it ourselves. */
+const GUARD_LATE_MS = 150;
+
+export interface GuardOptions {
+  readonly leaseMs: number;
+  /** Where the commands' standard output goes. */
+  readonly stdout: "inherit" | "stderr";
+}
+
+export interface CommandRequest {
+  readonly command: string;
+  readonly commandArguments: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly input: Uint8Array;
+}
+
+interface Pending {
+  readonly lease: HeldLease;
+  readonly resolve: (end: CommandEnd) => void;
+  deadlines: Deadlines;
+  pid: number | undefined;
+}
+
+/** The worker's end of the guard. See process.ts for why there is one. */
+export class Guard implements AsyncDisposable {
+  readonly #options: GuardOptions;
+  readonly #pending = new Map<number, Pending>();
+  #process: ChildProcess | undefined;
+  #teller: NodeJS.Timeout | undefined;
+  #runs = 0;
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+    this.#process = this.#start();
+  }
+
+  /** Runs a command for as long as the lease lasts. When its signal fires, the command has `killAfterMs` to end. */
+  run(request: CommandRequest, lease: HeldLease, killAfterMs: (reason: unknown) => number): Promise<CommandEnd> {
+    const run = (this.#runs += 1);
+    const { signal } = lease;
+    const end = (): void => this.#end(run, killAfterMs(signal.reason));
+    return new Promise<CommandEnd>((resolve) => {
+      const deadlines = deadlinesOf(lease.leftMs, this.#options.leaseMs);
+      this.#pending.set(run, { lease, resolve, deadlines, pid: undefined });
+      this.#process ??= this.#start();
+      this.#tell({ type: "run", run, ...request, deadlines });
+      this.#tellRegularly();
+      signal.addEventListener("abort", end);
+      if (signal.aborted) end();
+    }).finally(() => signal.removeEventListener("abort", end));
+  }
+
+  /** Ends what is left, at once. */
+  killAll(): void {
+    for (const run of this.#pending.keys()) this.#end(run, 0);
+  }
+
+  /** Lets the guard go, which ends whatever it still has. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#teller);
+    const guard = this.#process;
+    if (guard === undefined || guard.exitCode !== null || guard.signalCode !== null) return;
+    const exited = new Promise<void>((resolve) => guard.once("exit", () => resolve()));
+    if (guard.connected) guard.disconnect();
+    await exited;
+  }
+
+  #start(): ChildProcess {
+    // Built, the neighbour is JavaScript; in a clone it is TypeScript, which Node runs as it is.
+    const program = join(import.meta.dirname, `process${extname(import.meta.filename)}`);
+    const guard = spawn(process.execPath, [program, String(this.#options.leaseMs)], {
+      stdio: ["ignore", this.#options.stdout === "inherit" ? "inherit" : 2, "inherit", "ipc"],
+      serialization: "advanced",
+      detached: true,
+      windowsHide: true,
+    });
+    guard.on("message", (message: unknown) => {
+      if (isFromGuard(message)) this.#hear(message);
+    });
+    const gone = (): void => this.#guardIsGone(guard);
+    guard.on("error", gone);
+    guard.on("exit", gone);
+    return guard;
+  }
+
+  #hear(message: FromGuard): void {
+    const pending = this.#pending.get(message.run);
+    if (pending === undefined) return;
+    if (message.type === "started") pending.pid = message.pid;
+    else this.#over(message.run, message.end);
+  }
+
+  #over(run: number, end: CommandEnd): void {
+    const pending = this.#pending.get(run);
+    this.#pending.delete(run);
+    if (this.#pending.size === 0) {
+      clearInterval(this.#teller);
+      this.#teller = undefined;
+    }
+    pending?.resolve(end);
+  }
+
+  #end(run: number, killAfterMs: number): void {
+    const pending = this.#pending.get(run);
+    if (pending === undefined) return;
+    this.#tell({ type: "end", run, killAfterMs });
+    const patienceMs = Math.max(0, Math.min(killAfterMs, leftMs(pending.deadlines.killAt)));
+    setTimeout(() => {
+      const pid = this.#pending.get(run)?.pid;
+      if (pid === undefined) return;
+      signalGroup(pid, "SIGKILL");
+      this.#over(run, { type: "killed", signal: "SIGKILL", stderr: "" });
+    }, patienceMs + GUARD_LATE_MS).unref();
+  }
+
+  #guardIsGone(guard: ChildProcess): void {
+    if (this.#process !== guard) return;
+    // The next command gets a new one.
+    this.#process = undefined;
+    for (const [run, { pid }] of this.#pending) {
+      if (pid !== undefined) signalGroup(pid, "SIGKILL");
+      this.#over(run, { type: "killed", signal: "SIGKILL (the process that guards the commands has ended)", stderr: "" });
+    }
+  }
+
+  #tellRegularly(): void {
+    if (this.#teller !== undefined) return;
+    const everyMs = Math.min(Math.max(this.#options.leaseMs * TELL_SHARE, SHORTEST_TELL_MS), LONGEST_TELL_MS);
+    this.#teller = setInterval(() => this.#tellDeadlines(), everyMs);
+    this.#teller.unref();
+  }
+
+  #tellDeadlines(): void {
+    const runs: { run: number; deadlines: Deadlines }[] = [];
+    for (const [run, pending] of this.#pending) {
+      const { leftMs: leaseLeftMs } = pending.lease;
+      // A lost lease has no time left; its last deadline stands.
+      if (leaseLeftMs <= 0) continue;
+      pending.deadlines = deadlinesOf(leaseLeftMs, this.#options.leaseMs);
+      runs.push({ run, deadlines: pending.deadlines });
+    }
+    if (runs.length > 0) this.#tell({ type: "renewed", runs });
+  }
+
+  #tell(message: ToGuard): void {
+    // If it cannot be told, it is gone, and that is noticed on its own.
+    if (this.#process?.connected === true) this.#process.send(message, () => undefined);
+  }
+}

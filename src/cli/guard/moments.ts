@@ -1,0 +1,30 @@
+import { leaseMarginMs } from "../../index.ts";
+import type { Deadlines, Moment } from "./messages.ts";
+
+/** Between the kill and the end of the lease in the store: for a busy machine that is late to run the guard. */
+const LONGEST_SLACK_MS = 500;
+
+export function now(): Moment {
+  // hrtime counts from boot, so that the guard can compare what the worker read.
+  return { monotonic: Number(process.hrtime.bigint()) / 1e6, wall: Date.now() };
+}
+
+export function later(moment: Moment, ms: number): Moment {
+  return { monotonic: moment.monotonic + ms, wall: moment.wall + ms };
+}
+
+/** Zero or less: it has come. */
+export function leftMs(moment: Moment): number {
+  const { monotonic, wall } = now();
+  return Math.min(moment.monotonic - monotonic, moment.wall - wall);
+}
+
+/**
+ * A worker trusts its lease until a margin before the lease ends in the store. The command is asked to end at that
+ * moment, and has most of the margin for it: nobody else can have the key until the margin is over.
+ */
+export function deadlinesOf(leaseLeftMs: number, leaseMs: number): Deadlines {
+  const marginMs = leaseMarginMs(leaseMs);
+  const endAt = later(now(), leaseLeftMs);
+  return { endAt, killAt: later(endAt, marginMs - Math.min(marginMs / 4, LONGEST_SLACK_MS)) };
+}

@@ -1,0 +1,31 @@
+/**
+ * Whatever a user, a store or a command gave us goes through here on its way to a terminal. A key may hold an
+ * escape sequence that clears the screen, and a bidirectional mark makes a line read other than it is.
+ */
+const OBEYED_BY_TERMINALS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+const OBEYED_BUT_NOT_NEWLINE = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+
+const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+/** On one line. */
+export function printable(text: string): string {
+  return text.toWellFormed().replace(OBEYED_BY_TERMINALS, escaped);
+}
+
+/** Line breaks stay: for messages of several lines. */
+export function printableLines(text: string): string {
+  return text.toWellFormed().replaceAll("\r\n", "\n").replace(OBEYED_BUT_NOT_NEWLINE, escaped);
+}
+
+/** JSON on one line that a terminal does not obey either: JSON itself leaves DEL and C1 controls as they are. */
+export function printableJson(value: unknown): string {
+  return JSON.stringify(value).replace(OBEYED_BY_TERMINALS, unicodeEscape);
+}
+
+function escaped(character: string): string {
+  return SHORT[character] ?? unicodeEscape(character);
+}
+
+function unicodeEscape(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}

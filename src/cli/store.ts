@@ -1,0 +1,63 @@
+import { existsSync, mkdirSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Baton, BatonError, connect, InvalidInput, type WorkerEvent } from "../index.ts";
+import type { GlobalFlags } from "./flags.ts";
+
+/** The URL given, or the file in the user's data folder. */
+export function storeUrl(flags: GlobalFlags): string {
+  // In a URL, a question mark would begin the parameters.
+  return flags.store ?? `sqlite:${encodeURI(defaultFile()).replaceAll("?", "%3F")}`;
+}
+
+/** Opens the store, and makes it if need be. */
+export function openStore(flags: GlobalFlags, onEvent?: (event: WorkerEvent) => void): Promise<Baton> {
+  const url = storeUrl(flags);
+  if (/^memory:/i.test(url)) throw new InvalidInput("store", url, "a store that outlives this command, such as sqlite:work.db");
+  // The folder of a file that somebody named is their affair; that of the default is ours.
+  if (flags.store === undefined) mkdirSync(dirname(defaultFile()), { recursive: true, mode: 0o700 });
+  return connect(url, onEvent === undefined ? {} : { onEvent });
+}
+
+/** Opens the store for looking only: a look must not leave a file behind. Undefined: there is none yet. */
+export async function openExistingStore(flags: GlobalFlags): Promise<Baton | undefined> {
+  const file = sqliteFile(storeUrl(flags));
+  return file !== undefined && !existsSync(file) ? undefined : openStore(flags);
+}
+
+export function noStoreYet(flags: GlobalFlags): BatonError {
+  return new BatonError(
+    "NOT_FOUND",
+    `There is no store yet at ${displayUrl(storeUrl(flags))}. The first baton submit or baton work makes it; ` +
+      "if you expected one, check --store and $BATON_URL.",
+  );
+}
+
+/** Passwords in a URL are not for the screen. */
+export function displayUrl(url: string): string {
+  return url.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/@]*?):[^/]*@/i, "$1:***@");
+}
+
+/** The file of a `sqlite:` URL, to see whether it is there. Undefined for everything else: the engine will say. */
+function sqliteFile(url: string): string | undefined {
+  const [, location] = /^sqlite:([^?]+)/i.exec(url) ?? [];
+  if (location === undefined) return undefined;
+  try {
+    return location.startsWith("//") ? fileURLToPath(`file:${location}`) : decodeURIComponent(location);
+  } catch {
+    return undefined;
+  }
+}
+
+function defaultFile(): string {
+  return join(dataFolder(), "baton", "baton.db");
+}
+
+function dataFolder(): string {
+  const { XDG_DATA_HOME: xdg, LOCALAPPDATA: local } = process.env;
+  if (xdg !== undefined && xdg !== "") return xdg;
+  if (process.platform === "win32") return local ?? join(homedir(), "AppData", "Local");
+  if (process.platform === "darwin") return join(homedir(), "Library", "Application Support");
+  return join(homedir(), ".local", "share");
+}

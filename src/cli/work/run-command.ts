@@ -1,0 +1,44 @@
+import { type HeldLease, Stopping, type WorkItem } from "../../index.ts";
+import type { Guard } from "../guard/guard.ts";
+import { failureOf } from "./command-failure.ts";
+
+/** Between SIGTERM and SIGKILL. The guard makes it shorter when the lease ends sooner: exclusivity goes first. */
+const KILL_AFTER_MS = 5_000;
+/** A worker that stops waits 5 s for its handlers; a command that ignores SIGTERM must be dead by then to be given back. */
+const KILL_AFTER_STOP_MS = 4_500;
+
+export interface Command {
+  readonly command: string;
+  readonly commandArguments: readonly string[];
+  readonly fatalCodes: ReadonlySet<number>;
+}
+
+/** The handler of `baton work`: one run of the command for one item. */
+export async function runCommand(
+  guard: Guard,
+  { command, commandArguments, fatalCodes }: Command,
+  item: WorkItem<unknown>,
+  lease: HeldLease,
+): Promise<void> {
+  lease.check();
+  const input = typeof item.body === "string" ? Buffer.from(item.body) : item.body;
+  const request = { command, commandArguments, environment: environmentOf(item, lease), input };
+  const end = await guard.run(request, lease, killAfterMs);
+  const failure = failureOf(end, command, fatalCodes);
+  if (failure !== undefined) throw failure;
+}
+
+function environmentOf(item: WorkItem<unknown>, lease: HeldLease): Record<string, string> {
+  return {
+    BATON_QUEUE: item.queue,
+    BATON_KEY: item.key,
+    BATON_ID: item.id,
+    BATON_LEVEL: item.level,
+    BATON_ATTEMPT: String(item.attempt),
+    BATON_FENCE: String(lease.fence),
+  };
+}
+
+function killAfterMs(reason: unknown): number {
+  return reason instanceof Stopping ? KILL_AFTER_STOP_MS : KILL_AFTER_MS;
+}

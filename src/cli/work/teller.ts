@@ -1,0 +1,89 @@
+import { describeWarning, type Failure, type Item, type StopReport, type WorkerEvent } from "../../index.ts";
+import { openStandardError } from "../guard/standard-error.ts";
+import { printJson } from "../output.ts";
+import { printable, printableLines } from "../printable.ts";
+import { roughly } from "../times.ts";
+
+export interface TellerOptions {
+  readonly json: boolean;
+  readonly quiet: boolean;
+}
+
+/** Says what a worker does: to programs on standard output, to people on standard error. */
+export class WorkTeller {
+  readonly #options: TellerOptions;
+  readonly #stderr: NodeJS.WritableStream = openStandardError();
+  /** Somebody is watching. A log has what went wrong, and is not filled with what went well. */
+  readonly #watched: boolean = process.stderr.isTTY;
+
+  constructor(options: TellerOptions) {
+    this.#options = options;
+  }
+
+  tell(event: WorkerEvent): void {
+    if (this.#options.json) printJson(eventFields(event));
+    const warning = describeWarning(event);
+    if (warning !== undefined) this.#write(`baton: ${printableLines(warning)}`);
+    else if (!this.#options.json && !this.#options.quiet) this.#tellPeople(event);
+  }
+
+  started(queue: string, worker: string): void {
+    if (this.#watched) this.say(`working on ${queue} as ${printable(worker)}. Ctrl-C stops.`);
+  }
+
+  stopped(report: StopReport): void {
+    if (this.#options.json) printJson({ event: "stopped", at: Date.now(), ...report });
+  }
+
+  say(text: string): void {
+    if (!this.#options.quiet && !this.#options.json) this.#write(`baton: ${text}`);
+  }
+
+  #tellPeople(event: WorkerEvent): void {
+    switch (event.type) {
+      case "started":
+        return this.#watched ? this.#line("started", event.item, `attempt ${event.item.attempt}`) : undefined;
+      case "done":
+      case "released":
+        return this.#watched ? this.#line(event.type, event.item) : undefined;
+      case "cancelling":
+      case "cancelled":
+        return this.#line(event.type, event.item);
+      case "retry":
+        return this.#line("retry", event.item, `in ${roughly(event.delayMs)}: ${firstLine(event.failure)}`);
+      case "dead":
+        return this.#line("dead", event.item, `after attempt ${event.item.attempt}: ${firstLine(event.failure)}`);
+      case "lost":
+        return this.#line("lost", event.item, event.why === "taken" ? "the store no longer has the lease" : "the lease ran out");
+      case "stalled":
+      case "trouble":
+        return undefined;
+    }
+  }
+
+  #line(what: string, item: Item, more = ""): void {
+    this.#write(`${what.padEnd(9)} ${printable(item.key)}  ${printable(item.id)}  ${more}`.trimEnd());
+  }
+
+  #write(line: string): void {
+    this.#stderr.write(`${line}\n`);
+  }
+}
+
+function firstLine({ message }: Failure): string {
+  return printable(message.split("\n", 1)[0] ?? "");
+}
+
+/** One event as JSON: what happened, when, and the item without its payload. */
+function eventFields(event: WorkerEvent): object {
+  const { type, ...rest } = event;
+  const at = Date.now();
+  if ("error" in rest) {
+    const { doing, error } = rest;
+    return { event: type, at, doing, message: error instanceof Error ? error.message : String(error) };
+  }
+  if (!("item" in rest)) return { event: type, at, ...rest };
+  const { item, ...more } = rest;
+  const { queue, key, id, level, attempt } = item;
+  return { event: type, at, queue, key, id, level, attempt, ...more };
+}
