@@ -46,11 +46,11 @@ function unknownLevel(queue: StoredQueue, submission: Submission): BatonError {
   return new InvalidInput("level", submission.level, `one of ${queue.levels.join(", ")}`);
 }
 
-/** Everything of the key that does not run, in the order in which it was submitted. */
+/** Everything of the key that does not run: the head, the lanes by level, then what is delayed. */
 function replaceWaiting(key: StoredKey, now: Instant): string[] {
-  const old: StoredItem[] = [...key.delayed, ...key.lanes.flatMap((lane) => [...(lane ?? [])])];
-  if (key.head?.phase === "waiting") old.push(key.head);
-  old.sort((a, b) => a.sequence - b.sequence);
+  const old: StoredItem[] = key.head?.phase === "waiting" ? [key.head] : [];
+  old.push(...key.lanes.flatMap((lane) => [...(lane ?? [])]));
+  old.push(...[...key.delayed].toSorted((a, b) => a.sequence - b.sequence));
   for (const item of old) {
     remove(item);
     end(item, { state: "replaced", at: now.wall, attempt: item.attempts }, now);
@@ -72,8 +72,8 @@ function placeToKeep(key: StoredKey, level: number): Place | undefined {
 function keepPlace(key: StoredKey, { place, readySince }: Place, now: Instant): void {
   withdraw(key);
   key.place = place;
-  key.readySince = readySince;
   arrange(key, now);
+  key.readySince = readySince;
 }
 
 function receipt(item: StoredItem, duplicate: boolean, replaced: readonly string[]): Accepted {

@@ -10,7 +10,7 @@ import type { StoredQueue } from "./state.ts";
 export function take(queue: StoredQueue, request: ClaimRequest, chooser: LevelChooser, now: Instant): Grant[] {
   const grants: Grant[] = [];
   while (!queue.paused && grants.length < request.max) {
-    const level = chooser.choose(waitedMs(queue, now.monotonic), request.patienceMs);
+    const level = chooser.choose(waitedMs(queue, now.wall), request.patienceMs);
     const key = level === undefined ? undefined : queue.ready[level]?.first();
     const item = key?.head;
     if (key === undefined || item === undefined) break;

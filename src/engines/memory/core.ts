@@ -4,7 +4,7 @@ import { checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
 import type { DeclareRequest } from "../../engine/port.ts";
 import { newAgenda, nextDueMs } from "./agenda.ts";
 import { serve } from "./claims.ts";
-import { arrange, comeDue, expire } from "./moves.ts";
+import { comeDue, expire, unblock } from "./moves.ts";
 import { newQueue } from "./queue.ts";
 import type { StoredQueue } from "./state.ts";
 
@@ -74,7 +74,7 @@ export class StoreCore {
     const { wall, monotonic } = now;
     const { delayed, blocked, leases, remembered } = this.#agenda;
     for (const item of delayed.takeWhile(({ dueAt }) => isPast(dueAt, wall))) comeDue(item, now);
-    for (const item of blocked.takeWhile(({ dueAt }) => isPast(dueAt, wall))) arrange(item.key, now);
+    for (const item of blocked.takeWhile(({ dueAt }) => isPast(dueAt, wall))) unblock(item.key, now);
     for (const lease of leases.takeWhile(({ deadline }) => deadline <= monotonic)) expire(lease, now);
     for (const item of remembered.takeWhile(({ forgetAt }) => forgetAt <= wall)) item.key.queue.items.delete(item.id);
   }

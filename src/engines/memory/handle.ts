@@ -1,5 +1,5 @@
 import type { Instant } from "../../domain/clock.ts";
-import { BatonError } from "../../domain/errors.ts";
+import { BatonError, Closed } from "../../domain/errors.ts";
 import { LevelChooser } from "../../domain/level.ts";
 import type * as port from "../../engine/port.ts";
 import { admit } from "./admission.ts";
@@ -173,7 +173,6 @@ export class MemoryHandle implements port.Engine {
   }
 
   #checkOpen(): void {
-    if (this.#closed)
-      throw new BatonError("CLOSED", "This connection is closed. Nothing was done. Connect again to go on.");
+    if (this.#closed) throw new Closed();
   }
 }

@@ -27,7 +27,7 @@ export function pause(queue: StoredQueue, request: PauseRequest, now: Instant): 
     return;
   }
   const key = keyOf(queue, request.key);
-  withdraw(key);
+  if (key.paused !== request.paused) withdraw(key);
   key.paused = request.paused;
   elect(key, now);
 }

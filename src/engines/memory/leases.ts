@@ -2,7 +2,7 @@ import type { Instant } from "../../domain/clock.ts";
 import type { Failure } from "../../domain/failure.ts";
 import type { Ending, HoldRequest, Lease, Renewal, RenewResult, Settlement, SettleResult } from "../../engine/port.ts";
 import { copyPayload } from "./item.ts";
-import { beginLease, bury, delay, elect, end, endLease, remove } from "./moves.ts";
+import { beginLease, bury, delay, elect, end, endLease, remove, takePlace } from "./moves.ts";
 import { keyOf } from "./queue.ts";
 import type { StoredItem, StoredLease, StoredQueue } from "./state.ts";
 
@@ -66,12 +66,14 @@ function conclude(item: StoredItem, ending: Ending, now: Instant): void {
       item.attempts -= 1;
       break;
     case "retry":
-      if (wanted.place === "yield") {
+      // Without a back-off there is nothing to let others pass in.
+      if (wanted.place === "yield" && wanted.delayMs > 0) {
         remove(item);
         item.yielded = true;
         delay(item, now.wall + wanted.delayMs);
       } else {
         item.dueAt = now.wall + wanted.delayMs;
+        takePlace(item.key);
       }
       break;
   }

@@ -55,31 +55,42 @@ export function elect(key: StoredKey, now: Instant): void {
     const lane = laneOf(key, level);
     key.head = lane.first;
     if (lane.first !== undefined) lane.leave(lane.first);
-    takePlace(key, now);
+    takePlace(key);
   }
   arrange(key, now);
 }
 
-/** Puts a key without lease where its head belongs: among the ready ones, or on the agenda until its back-off is over. */
+/**
+ * Puts a key without lease where its head belongs: among the ready ones, or on the agenda until its back-off is
+ * over. A key that is there already stays.
+ */
 export function arrange(key: StoredKey, now: Instant): void {
-  withdraw(key);
   const { head, queue } = key;
   if (head === undefined) {
     forgetIfIdle(key);
     return;
   }
+  if (key.slot !== -1 || head.slot !== -1) return;
   if (head.dueAt !== undefined && head.dueAt > now.wall) {
     queue.agenda.blocked.add(head);
     return;
   }
-  if (head.dueAt !== undefined) {
-    // It came out of its back-off just now, so it queues up with its key behind those that are ready already.
-    head.dueAt = undefined;
-    takePlace(key, now);
-  }
+  head.dueAt = undefined;
   if (key.paused) return;
+  key.readySince = now.wall;
   queue.ready[head.level]?.add(key);
   queue.agenda.stirred.add(queue);
+}
+
+/** A back-off, taken off the agenda, is over. The key queues up behind those that are ready already. */
+export function unblock(key: StoredKey, now: Instant): void {
+  takePlace(key);
+  arrange(key, now);
+}
+
+/** The key goes to the end of the ready order, when it is ready next. */
+export function takePlace(key: StoredKey): void {
+  key.place = nextNumber(key.queue.agenda);
 }
 
 /** Takes the key out of the ready order, and its head off the agenda. Always before either is changed. */
@@ -180,11 +191,6 @@ function tellWatchers(item: StoredItem, outcome: Outcome | undefined): void {
   const { watchers } = item;
   item.watchers = undefined;
   for (const tell of watchers ?? []) tell(outcome);
-}
-
-function takePlace(key: StoredKey, now: Instant): void {
-  key.place = nextNumber(key.queue.agenda);
-  key.readySince = now.monotonic;
 }
 
 function laneOf(key: StoredKey, level: number): Line<StoredItem> {

@@ -63,10 +63,10 @@ export function hasReady(queue: StoredQueue): boolean {
 }
 
 /** Per level: how long its first ready key has been ready. */
-export function waitedMs(queue: StoredQueue, monotonic: number): (number | undefined)[] {
+export function waitedMs(queue: StoredQueue, wall: number): (number | undefined)[] {
   return queue.ready.map((keys) => {
     const first = keys.first();
-    return first === undefined ? undefined : monotonic - first.readySince;
+    return first === undefined ? undefined : wall - first.readySince;
   });
 }
 

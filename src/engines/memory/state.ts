@@ -58,7 +58,7 @@ export interface StoredKey extends Ranked {
   paused: boolean;
   /** Position in the ready order of the head's level. Kept while the key is leased, so that a release gets it back. */
   place: number;
-  /** Monotonic time at which the place was taken. */
+  /** Wall time at which the key became ready. */
   readySince: number;
 }
 
