@@ -25,7 +25,7 @@ export {
 } from "./domain/errors.ts";
 export type { Failure } from "./domain/failure.ts";
 export { leaseMarginMs } from "./domain/lease.ts";
-export { type Body, decodePayload, type Payload } from "./domain/payload.ts";
+export type { Body, Payload } from "./domain/payload.ts";
 export type { RetryOptions } from "./domain/retry.ts";
 export type { LimitOptions, Mode, QueueOptions } from "./domain/settings.ts";
 export type * from "./engine/port.ts";

@@ -14,7 +14,11 @@ export interface Ending {
 export function newCommand(name: string, summary: string): Command {
   return new Command(name)
     .description(summary)
-    .configureHelp({ showGlobalOptions: true, optionDescription: describeFlag, commandUsage: (command) => `${path(command)} ${command.usage()}` })
+    .configureHelp({
+      showGlobalOptions: true,
+      optionDescription: describeFlag,
+      commandUsage: (command) => `${path(command)} ${command.usage()}`,
+    })
     .configureOutput({
       outputError: (text, write) => write(printableLines(text.replace(/^error: /, "baton: "))),
     })
@@ -25,12 +29,14 @@ export function endHelp(command: Command, { notes = [], examples, exitCodes = []
   const codes = exitCodes.length === 0 ? ["0 done", "1 not done; standard error says why"] : exitCodes;
   const sections = [
     ...(notes.length === 0 ? [] : ["", ...notes]),
-    ...["", "Examples:", ...examples.map((line) => `  ${line}`)],
-    ...["", "Exit codes:", ...codes.map((line) => `  ${line}`)],
+    "",
+    "Examples:",
+    ...examples.map((line) => `  ${line}`),
+    "",
+    "Exit codes:",
+    ...codes.map((line) => `  ${line}`),
   ];
-  return command
-    .addHelpText("after", sections.join("\n"))
-    .showHelpAfterError(`See: baton ${command.name()} --help`);
+  return command.addHelpText("after", sections.join("\n")).showHelpAfterError(`See: baton ${command.name()} --help`);
 }
 
 /** Without the aliases and the placeholder that commander adds. */

@@ -22,7 +22,8 @@ export class Flag extends Option {
     // Commander takes a variable that is set to nothing for a value, and any value for a yes.
     const value = this.variable === undefined ? undefined : process.env[this.variable];
     const off = this.isBoolean() ? OFF : [""];
-    if (this.variable !== undefined && value !== undefined && !off.includes(value.toLowerCase())) this.env(this.variable);
+    if (this.variable !== undefined && value !== undefined && !off.includes(value.toLowerCase()))
+      this.env(this.variable);
   }
 }
 
@@ -59,7 +60,9 @@ export interface GlobalFlags {
 
 export function globalFlags(): readonly Flag[] {
   return [
-    new Flag("--store <url>", "the store: sqlite:FILE (default: sqlite: in your data folder)", { variable: "BATON_URL" }),
+    new Flag("--store <url>", "the store: sqlite:FILE (default: sqlite: in your data folder)", {
+      variable: "BATON_URL",
+    }),
     new Flag("--json", "print JSON, one value per line"),
   ];
 }

@@ -1,4 +1,5 @@
-import { decodePayload, InvalidInput, type Payload } from "../index.ts";
+import { isUtf8 } from "node:buffer";
+import { InvalidInput, type Payload } from "../index.ts";
 
 const TEXT = "text/plain";
 const BYTES = "application/octet-stream";
@@ -12,10 +13,13 @@ export async function readPayload(
 ): Promise<{ readonly value: string | Uint8Array; readonly type: string }> {
   if (text !== "-") return typed(text ?? "", type ?? TEXT);
   const bytes = await readStandardInput();
-  return typed(bytes, type ?? (isText(bytes) ? TEXT : BYTES));
+  return typed(bytes, type ?? (isUtf8(bytes) ? TEXT : BYTES));
 }
 
-function typed(value: string | Uint8Array, type: string): { readonly value: string | Uint8Array; readonly type: string } {
+function typed(
+  value: string | Uint8Array,
+  type: string,
+): { readonly value: string | Uint8Array; readonly type: string } {
   if (!isJson(type)) return { value, type };
   const bytes = Buffer.from(value);
   try {
@@ -30,47 +34,34 @@ function typed(value: string | Uint8Array, type: string): { readonly value: stri
 async function readStandardInput(): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of process.stdin) {
-    const bytes = Buffer.from(chunk);
+  const input: AsyncIterable<Buffer> = process.stdin;
+  for await (const bytes of input) {
     size += bytes.byteLength;
-    if (size > MOST_BYTES) throw new InvalidInput("payload", `more than ${MOST_BYTES} bytes`, "what a queue can carry (256 KiB by default)");
+    if (size > MOST_BYTES)
+      throw new InvalidInput("payload", `more than ${MOST_BYTES} bytes`, "what a queue can carry (256 KiB by default)");
     chunks.push(bytes);
   }
   return Buffer.concat(chunks);
-}
-
-function isText(bytes: Buffer): boolean {
-  try {
-    new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function isJson(type: string): boolean {
   return type === "application/json" || type.startsWith("application/json;") || type.endsWith("+json");
 }
 
-/** For `--json`: a JSON payload as its value, text as text, anything else as base64. */
+/** For `--json`: text and JSON as text, exactly as they were submitted; anything else as base64. */
 export function payloadFields(payload: Payload): object {
-  try {
-    const value = decodePayload(payload);
-    if (!(value instanceof Uint8Array)) return { type: payload.type, value };
-  } catch {
-    // Stored under a JSON type by somebody who did not check it.
-  }
-  return { type: payload.type, base64: Buffer.from(payload.body).toString("base64") };
+  const { type } = payload;
+  return isTextual(payload)
+    ? { type, text: Buffer.from(payload.body).toString("utf8") }
+    : { type, base64: Buffer.from(payload.body).toString("base64") };
 }
 
 /** For people. */
 export function payloadText(payload: Payload): string {
-  try {
-    const value = decodePayload(payload);
-    if (typeof value === "string") return value;
-    if (!(value instanceof Uint8Array)) return JSON.stringify(value);
-    return `${value.byteLength} bytes of ${payload.type}`;
-  } catch {
-    return Buffer.from(payload.body).toString("utf8");
-  }
+  const bytes = Buffer.from(payload.body);
+  return isTextual(payload) ? bytes.toString("utf8") : `${bytes.byteLength} bytes of ${payload.type}`;
+}
+
+function isTextual({ type, body }: Payload): boolean {
+  return typeof body === "string" || ((isJson(type) || type.startsWith("text/")) && isUtf8(body));
 }

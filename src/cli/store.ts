@@ -14,7 +14,8 @@ export function storeUrl(flags: GlobalFlags): string {
 /** Opens the store, and makes it if need be. */
 export function openStore(flags: GlobalFlags, onEvent?: (event: WorkerEvent) => void): Promise<Baton> {
   const url = storeUrl(flags);
-  if (/^memory:/i.test(url)) throw new InvalidInput("store", url, "a store that outlives this command, such as sqlite:work.db");
+  if (/^memory:/i.test(url))
+    throw new InvalidInput("store", url, "a store that outlives this command, such as sqlite:work.db");
   // The folder of a file that somebody named is their affair; that of the default is ours.
   if (flags.store === undefined) mkdirSync(dirname(defaultFile()), { recursive: true, mode: 0o700 });
   return connect(url, onEvent === undefined ? {} : { onEvent });

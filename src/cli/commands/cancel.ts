@@ -13,7 +13,9 @@ export function cancelCommand(): Command {
     .argument("<id>", "the item's id, from its receipt")
     .action(cancel);
   return endHelp(command, {
-    notes: ["One that waits is cancelled now. One that runs: its worker is told within a third of its lease, and ends it."],
+    notes: [
+      "One that waits is cancelled now. One that runs: its worker is told within a third of its lease, and ends it.",
+    ],
     examples: ["baton cancel cars order-17"],
     exitCodes: ["0 cancelled, or requested because it runs", "1 not found or ended already, or anything else"],
   });
@@ -28,9 +30,14 @@ async function cancel(name: string, id: string, _flags: object, command: Command
     case "cancelled":
       return globals.json === true ? undefined : printLine(`cancelled ${printable(id)}`);
     case "requested":
-      return globals.json === true ? undefined : printLine(`requested ${printable(id)}: it runs; its worker will end it`);
+      return globals.json === true
+        ? undefined
+        : printLine(`requested ${printable(id)}: it runs; its worker will end it`);
     case "ended":
-      throw new BatonError("NOT_FOUND", `Item ${id} has ended already; nothing was changed. See: baton item ${name} ${id}`);
+      throw new BatonError(
+        "NOT_FOUND",
+        `Item ${id} has ended already; nothing was changed. See: baton item ${name} ${id}`,
+      );
     case "missing":
       throw notFound(name, id);
   }

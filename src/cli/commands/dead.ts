@@ -5,7 +5,7 @@ import { countFlag, Flag, type GlobalFlags, globalsOf } from "../flags.ts";
 import { openKnownQueue } from "../known-queue.ts";
 import { printJson, printLine } from "../output.ts";
 import { payloadFields } from "../payload.ts";
-import { printable } from "../printable.ts";
+import { printable, summary } from "../printable.ts";
 import { table } from "../table.ts";
 import { ago } from "../times.ts";
 
@@ -36,7 +36,13 @@ export function deadCommand(): Command {
   });
 }
 
-async function dead(name: string, action: Action, ids: readonly string[], flags: DeadFlags, command: Command): Promise<void> {
+async function dead(
+  name: string,
+  action: Action,
+  ids: readonly string[],
+  flags: DeadFlags,
+  command: Command,
+): Promise<void> {
   if (action === "list" && (ids.length > 0 || flags.all === true)) {
     command.error("error: list takes no ids and no --all; baton item shows a single item");
   }
@@ -49,17 +55,22 @@ async function dead(name: string, action: Action, ids: readonly string[], flags:
   else await revive(known.queue, action, flags.all === true ? undefined : ids, globals);
 }
 
-async function list(queue: Queue<unknown>, { limit = DEFAULT_LIMIT, after }: DeadFlags, globals: GlobalFlags): Promise<void> {
+async function list(
+  queue: Queue<unknown>,
+  { limit = DEFAULT_LIMIT, after }: DeadFlags,
+  globals: GlobalFlags,
+): Promise<void> {
   const letters = await queue.dead(after === undefined ? { limit } : { limit, after });
   if (globals.json === true) return printJson(letters.map((one) => ({ ...one, payload: payloadFields(one.payload) })));
   if (letters.length === 0) return printLine(after === undefined ? "No dead letters." : "No more dead letters.");
   for (const line of table(["ID", "KEY", "LEVEL", "ATTEMPT", "DIED", "REASON"], letters.map(row))) printLine(line);
   const last = letters.at(-1);
-  if (letters.length === limit && last !== undefined) process.stderr.write(`There may be more: --after ${printable(last.id)}\n`);
+  if (letters.length === limit && last !== undefined)
+    process.stderr.write(`There may be more: --after ${printable(last.id)}\n`);
 }
 
 function row({ id, key, level, attempt, at, failure }: DeadReport): (string | number)[] {
-  return [printable(id), printable(key), level, attempt, ago(at), printable(failure.message)];
+  return [printable(id), printable(key), level, attempt, ago(at), summary(failure.message)];
 }
 
 async function revive(
@@ -73,6 +84,9 @@ async function revive(
   if (globals.json === true) printJson({ queue: queue.name, [what]: count });
   else if (count > 0 || ids === undefined) printLine(`${what} ${count} dead letter${count === 1 ? "" : "s"}`);
   if (count === 0 && ids !== undefined) {
-    throw new BatonError("NOT_FOUND", `None of these is a dead letter of queue ${queue.name}. See: baton dead ${queue.name} list`);
+    throw new BatonError(
+      "NOT_FOUND",
+      `None of these is a dead letter of queue ${queue.name}. See: baton dead ${queue.name} list`,
+    );
   }
 }

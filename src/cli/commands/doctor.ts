@@ -7,7 +7,9 @@ import { printable } from "../printable.ts";
 import { displayUrl, openExistingStore, storeUrl } from "../store.ts";
 
 export function doctorCommand(): Command {
-  const command = newCommand("doctor", "Say what is wrong with the store: versions, durability, damage.").action(doctor);
+  const command = newCommand("doctor", "Say what is wrong with the store: versions, durability, damage.").action(
+    doctor,
+  );
   return endHelp(command, {
     examples: ["baton doctor", "baton doctor --store sqlite:work.db --json"],
     exitCodes: ["0 nothing is wrong, though there may be warnings", "1 something is wrong"],
@@ -17,14 +19,19 @@ export function doctorCommand(): Command {
 async function doctor(_flags: object, command: Command): Promise<void> {
   const globals = globalsOf(command);
   const store = displayUrl(storeUrl(globals));
-  const findings: Finding[] = [{ severity: "ok", subject: "node", detail: `${process.versions.node} (${process.execPath})` }];
+  const findings: Finding[] = [
+    { severity: "ok", subject: "node", detail: `${process.versions.node} (${process.execPath})` },
+  ];
   const baton = await openExistingStore(globals);
   if (baton === undefined) {
     const advice = "The first baton submit or baton work makes it. If you expected one, check --store and $BATON_URL.";
     findings.push({ severity: "warning", subject: "store", detail: `${store} does not exist yet`, advice });
   } else {
     await using opened = baton;
-    findings.push({ severity: "ok", subject: "store", detail: `${store} (${opened.engine})` }, ...(await opened.check()));
+    findings.push(
+      { severity: "ok", subject: "store", detail: `${store} (${opened.engine})` },
+      ...(await opened.check()),
+    );
   }
   if (globals.json === true) printJson({ node: process.versions.node, store, findings });
   else for (const line of findings.flatMap(describe)) printLine(line);

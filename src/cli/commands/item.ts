@@ -56,7 +56,10 @@ function entriesOf(report: ItemReport): (readonly [string, string])[] {
   ];
   if (report.dueAt !== undefined) entries.push(["due", `${dateTime(report.dueAt)} (${ahead(report.dueAt)})`]);
   if (running !== undefined) {
-    entries.push(["worker", printable(running.worker)], ["running", `since ${ago(running.since)}, fence ${running.fence}`]);
+    entries.push(
+      ["worker", printable(running.worker)],
+      ["running", `since ${ago(running.since)}, fence ${running.fence}`],
+    );
     if (running.progress !== undefined) entries.push(["progress", `${Math.round(running.progress * 100)} %`]);
     entries.push(["lease ends", ahead(running.deadline)]);
   }

@@ -29,7 +29,8 @@ async function keys(
   const reports = await known.queue.keys(after === undefined ? { limit } : { limit, after });
   if (globals.json === true) return printJson(reports);
   if (reports.length === 0) return printLine(after === undefined ? "No keys." : "No more keys.");
-  for (const line of table(["KEY", "STATE", "WAITING", "DELAYED", "WORKER", "PAUSED"], reports.map(row))) printLine(line);
+  for (const line of table(["KEY", "STATE", "WAITING", "DELAYED", "WORKER", "PAUSED"], reports.map(row)))
+    printLine(line);
   const last = reports.at(-1);
   if (reports.length === limit && last !== undefined) {
     process.stderr.write(`There may be more: --after ${printable(last.key)}\n`);

@@ -12,7 +12,9 @@ import { displayUrl, noStoreYet, openExistingStore, storeUrl } from "../store.ts
 export function statusCommand(): Command {
   const command = newCommand("status", "Show the queues of the store, or one queue and what runs in it.")
     .argument("[queue]", "only this one, with what runs")
-    .addOption(new Flag("--watch", "keep showing, until q or Ctrl-C; a line per change if standard output is no terminal"))
+    .addOption(
+      new Flag("--watch", "keep showing, until q or Ctrl-C; a line per change if standard output is no terminal"),
+    )
     .action(status);
   return endHelp(command, {
     examples: ["baton status", "baton status cars --watch", `baton status --json | jq '.[] | select(.dead > 0)'`],
@@ -58,5 +60,6 @@ async function lookAtQueue(baton: Baton, name: string): Promise<View> {
 function tellNoStore(name: string | undefined, globals: GlobalFlags): void {
   if (name !== undefined) throw noStoreYet(globals);
   if (globals.json === true) printJson([]);
-  else printLine(`No queues: there is no store yet at ${displayUrl(storeUrl(globals))}. The first baton submit makes it.`);
+  else
+    printLine(`No queues: there is no store yet at ${displayUrl(storeUrl(globals))}. The first baton submit makes it.`);
 }

@@ -28,16 +28,21 @@ export function submitCommand(): Command {
         suggestions: ["high", "normal", "low"],
       }),
     )
-    .addOption(new Flag("--id <id>", "accept it once, however often it is submitted; its end is remembered", { variable: false }))
+    .addOption(
+      new Flag("--id <id>", "accept it once, however often it is submitted; its end is remembered", {
+        variable: false,
+      }),
+    )
     .addOption(durationFlag("--delay <time>", "let it arrive later: 10s, 5m, 1h"))
     .addOption(
-      new Flag("--mode <mode>", "if the key has an item: wait in line (fifo, default), replace what waits, or be refused").choices([
-        "fifo",
-        "latest",
-        "strict",
-      ]),
+      new Flag(
+        "--mode <mode>",
+        "if the key has an item: wait in line (fifo, default), replace what waits, or be refused",
+      ).choices(["fifo", "latest", "strict"]),
     )
-    .addOption(new Flag("--type <type>", "the payload's content type; application/json is checked (default: text/plain)"))
+    .addOption(
+      new Flag("--type <type>", "the payload's content type; application/json is checked (default: text/plain)"),
+    )
     .action(submit);
   return endHelp(command, {
     examples: [
@@ -45,11 +50,21 @@ export function submitCommand(): Command {
       "baton submit cars car1 --id order-17 --level high --delay 10s 'paint it red'",
       `echo '{"colour":"red"}' | baton submit cars car1 - --type application/json`,
     ],
-    exitCodes: ["0 accepted (also when the id was known: a duplicate)", "3 refused: the key is busy or full, or the queue is full", "1 anything else"],
+    exitCodes: [
+      "0 accepted (also when the id was known: a duplicate)",
+      "3 refused: the key is busy or full, or the queue is full",
+      "1 anything else",
+    ],
   });
 }
 
-async function submit(name: string, key: string, text: string | undefined, flags: SubmitFlags, command: Command): Promise<void> {
+async function submit(
+  name: string,
+  key: string,
+  text: string | undefined,
+  flags: SubmitFlags,
+  command: Command,
+): Promise<void> {
   const globals = globalsOf(command);
   const { level, id, delay, mode } = flags;
   const { value, type } = await readPayload(text, flags.type);
@@ -66,7 +81,13 @@ async function submit(name: string, key: string, text: string | undefined, flags
     else printLine(line(receipt));
   } catch (error) {
     if (globals.json === true && isRefusal(error) && error instanceof Error) {
-      printJson({ accepted: false, queue: name, key, code: "code" in error ? error.code : undefined, message: error.message });
+      printJson({
+        accepted: false,
+        queue: name,
+        key,
+        code: "code" in error ? error.code : undefined,
+        message: error.message,
+      });
     }
     throw error;
   }

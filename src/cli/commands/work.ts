@@ -32,11 +32,20 @@ export function workCommand(): Command {
     .argument("<queue>", "the queue")
     .argument("[command...]", "what to run, without a shell, after --")
     .addOption(countFlag("--concurrency <n>", "how many commands run at a time, on different keys (default 1)"))
-    .addOption(durationFlag("--lease <time>", "how long a key stays taken if this worker is lost; renewed meanwhile (default 30s)"))
+    .addOption(
+      durationFlag(
+        "--lease <time>",
+        "how long a key stays taken if this worker is lost; renewed meanwhile (default 30s)",
+      ),
+    )
     .addOption(countFlag("--attempts <n>", "how often an item is tried before it is a dead letter (default 5)"))
-    .addOption(durationFlag("--backoff <time>", "the longest wait before the second attempt; doubles with each (default 1s)"))
+    .addOption(
+      durationFlag("--backoff <time>", "the longest wait before the second attempt; doubles with each (default 1s)"),
+    )
     .addOption(durationFlag("--timeout <time>", "the longest time for one run of the command (default: none)"))
-    .addOption(durationFlag("--grace <time>", "how long running commands may go on when the worker is stopped (default 20s)"))
+    .addOption(
+      durationFlag("--grace <time>", "how long running commands may go on when the worker is stopped (default 20s)"),
+    )
     .addOption(fatalCodes)
     .addOption(new Flag("--until-empty", "stop when nothing waits, is delayed or runs in the queue"))
     .addOption(new Flag("--name <name>", "the worker's name in baton status (default: host and process)"))
@@ -63,7 +72,10 @@ export function workCommand(): Command {
       "baton work cars --concurrency 8 --lease 1m --attempts 3 --until-empty -- python3 paint.py --fast",
       `baton work mail -- sh -c 'echo "$BATON_KEY: $(cat)"'`,
     ],
-    exitCodes: ["0 stopped as asked: by a signal, or because the queue is empty", "1 could not start, or a command could not be ended"],
+    exitCodes: [
+      "0 stopped as asked: by a signal, or because the queue is empty",
+      "1 could not start, or a command could not be ended",
+    ],
   });
 }
 
@@ -73,7 +85,15 @@ async function work(name: string, words: readonly string[], flags: WorkFlags, co
     command.error("error: work needs a command to run for each item: baton work <queue> -- <command> [arguments...]");
   }
   const globals = globalsOf(command);
-  const { lease = DEFAULT_LEASE_MS, grace = DEFAULT_GRACE_MS, attempts, backoff, concurrency, timeout, name: workerName } = flags;
+  const {
+    lease = DEFAULT_LEASE_MS,
+    grace = DEFAULT_GRACE_MS,
+    attempts,
+    backoff,
+    concurrency,
+    timeout,
+    name: workerName,
+  } = flags;
   const teller = new WorkTeller({ json: globals.json === true, quiet: flags.quiet === true });
   await using baton = await openStore(globals, (event) => teller.tell(event));
   const queue = baton.queue(name);
@@ -108,6 +128,7 @@ async function work(name: string, words: readonly string[], flags: WorkFlags, co
 
 function parseCodes(text: string): readonly number[] {
   const codes = text.split(",").map((code) => code.trim());
-  if (codes.every((code) => /^\d{1,3}$/.test(code) && Number(code) >= 1 && Number(code) <= 255)) return codes.map(Number);
+  if (codes.every((code) => /^\d{1,3}$/.test(code) && Number(code) >= 1 && Number(code) <= 255))
+    return codes.map(Number);
   throw new InvalidArgumentError("Expected exit codes from 1 to 255, separated by commas.");
 }

@@ -46,8 +46,12 @@ complete -F _baton baton
 }
 
 function optionValueCases(commands: readonly CommandShape[], globals: readonly OptionShape[]): string {
-  const cases = commands.flatMap((command) => command.options.map((option) => valueCase(`"${command.name} ${option.flag}"`, option)));
-  return [...cases, ...globals.map((option) => valueCase(`*" ${option.flag}"`, option))].filter((line) => line !== "").join("\n");
+  const cases = commands.flatMap((command) =>
+    command.options.map((option) => valueCase(`"${command.name} ${option.flag}"`, option)),
+  );
+  return [...cases, ...globals.map((option) => valueCase(`*" ${option.flag}"`, option))]
+    .filter((line) => line !== "")
+    .join("\n");
 }
 
 function valueCase(pattern: string, { takesValue, values }: OptionShape): string {

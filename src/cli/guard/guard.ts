@@ -130,7 +130,11 @@ export class Guard implements AsyncDisposable {
     this.#process = undefined;
     for (const [run, { pid }] of this.#pending) {
       if (pid !== undefined) signalGroup(pid, "SIGKILL");
-      this.#over(run, { type: "killed", signal: "SIGKILL (the process that guards the commands has ended)", stderr: "" });
+      this.#over(run, {
+        type: "killed",
+        signal: "SIGKILL (the process that guards the commands has ended)",
+        stderr: "",
+      });
     }
   }
 

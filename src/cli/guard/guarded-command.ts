@@ -77,7 +77,8 @@ export class GuardedCommand {
 
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     const stderr = await this.#tail.drained();
-    this.#end = code === null ? { type: "killed", signal: signal ?? "unknown", stderr } : { type: "exited", code, stderr };
+    this.#end =
+      code === null ? { type: "killed", signal: signal ?? "unknown", stderr } : { type: "exited", code, stderr };
     this.#step();
   }
 
@@ -96,7 +97,8 @@ export class GuardedCommand {
       this.#patienceEndsAt = nowMs + GONE_MS;
       this.#signal("SIGKILL");
     }
-    if (this.#state === "killed" && this.#end !== undefined && nowMs >= this.#patienceEndsAt) return this.#finish(this.#end);
+    if (this.#state === "killed" && this.#end !== undefined && nowMs >= this.#patienceEndsAt)
+      return this.#finish(this.#end);
     const waitMs = this.#state === "running" ? Math.min(leftMs(this.#deadlines.endAt), LONGEST_WAIT_MS) : LOOK_MS;
     this.#timer = setTimeout(() => this.#step(), Math.max(1, waitMs));
   }

@@ -31,8 +31,11 @@ export function openScreen(onLeave: () => void): Screen {
   if (stdin.isTTY) stdin.setRawMode(true).on("data", onData).resume();
   return {
     draw(lines) {
-      const { columns = 80, rows = 24 } = stdout;
-      const text = lines.slice(0, rows).map((line) => line.slice(0, columns) + CLEAR_REST_OF_LINE).join("\r\n");
+      const { columns, rows } = stdout;
+      const text = lines
+        .slice(0, rows)
+        .map((line) => line.slice(0, columns) + CLEAR_REST_OF_LINE)
+        .join("\r\n");
       if (text === shown) return;
       shown = text;
       stdout.write(HOME + text + CLEAR_BELOW);

@@ -39,7 +39,8 @@ async function watchAsLines(look: () => Promise<View>, json: boolean, signal: Ab
   while (!signal.aborted) {
     const view = await look();
     const state = printableJson(view.json);
-    if (state !== last) process.stdout.write(json ? `${state}\n` : `${new Date().toISOString()}\n${view.lines().join("\n")}\n`);
+    if (state !== last)
+      process.stdout.write(json ? `${state}\n` : `${new Date().toISOString()}\n${view.lines().join("\n")}\n`);
     last = state;
     await pause(signal);
   }

@@ -22,17 +22,29 @@ export class CommandFailure extends Error {
 }
 
 /** Undefined: it succeeded. */
-export function failureOf(end: CommandEnd, command: string, fatalCodes: ReadonlySet<number>): CommandFailure | undefined {
+export function failureOf(
+  end: CommandEnd,
+  command: string,
+  fatalCodes: ReadonlySet<number>,
+): CommandFailure | undefined {
   switch (end.type) {
     case "exited": {
       if (end.code === 0) return undefined;
       const fatal = end.code === BAD_DATA || fatalCodes.has(end.code);
-      return new CommandFailure(`EXIT_${end.code}`, withTail(`The command exited with code ${end.code}.`, end.stderr), fatal);
+      return new CommandFailure(
+        `EXIT_${end.code}`,
+        withTail(`The command exited with code ${end.code}.`, end.stderr),
+        fatal,
+      );
     }
     case "killed":
       return new CommandFailure("KILLED", withTail(`The command was killed by ${end.signal}.`, end.stderr), false);
     case "not-started":
-      return new CommandFailure(end.code, `The command ${command} could not be started: ${reason(end.code, end.message)}`, false);
+      return new CommandFailure(
+        end.code,
+        `The command ${command} could not be started: ${reason(end.code, end.message)}`,
+        false,
+      );
   }
 }
 

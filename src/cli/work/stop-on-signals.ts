@@ -1,3 +1,5 @@
+import { roughly } from "../times.ts";
+
 /** A hang-up is the terminal closing: those commands deserve their grace as well. */
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
@@ -15,7 +17,7 @@ export function stopOnSignals({ stop, kill, graceMs, say }: Stoppable): Disposab
   const hear = (signal: NodeJS.Signals): void => {
     signals += 1;
     if (signals === 1) {
-      say(`${signal}: takes nothing new; running commands have ${graceMs} ms to finish. Again to end them now.`);
+      say(`${signal}: takes nothing new; running commands have ${roughly(graceMs)} to finish. Again to end them now.`);
       stop(graceMs);
     } else if (signals === 2) {
       say(`${signal}: ends running commands; their items go back to the queue.`);

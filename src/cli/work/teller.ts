@@ -1,7 +1,7 @@
-import { describeWarning, type Failure, type Item, type StopReport, type WorkerEvent } from "../../index.ts";
+import { describeWarning, type Item, type StopReport, type WorkerEvent } from "../../index.ts";
 import { openStandardError } from "../guard/standard-error.ts";
 import { printJson } from "../output.ts";
-import { printable, printableLines } from "../printable.ts";
+import { printable, printableLines, summary } from "../printable.ts";
 import { roughly } from "../times.ts";
 
 export interface TellerOptions {
@@ -50,11 +50,15 @@ export class WorkTeller {
       case "cancelled":
         return this.#line(event.type, event.item);
       case "retry":
-        return this.#line("retry", event.item, `in ${roughly(event.delayMs)}: ${firstLine(event.failure)}`);
+        return this.#line("retry", event.item, `in ${roughly(event.delayMs)}: ${summary(event.failure.message)}`);
       case "dead":
-        return this.#line("dead", event.item, `after attempt ${event.item.attempt}: ${firstLine(event.failure)}`);
+        return this.#line("dead", event.item, `after attempt ${event.item.attempt}: ${summary(event.failure.message)}`);
       case "lost":
-        return this.#line("lost", event.item, event.why === "taken" ? "the store no longer has the lease" : "the lease ran out");
+        return this.#line(
+          "lost",
+          event.item,
+          event.why === "taken" ? "the store no longer has the lease" : "the lease ran out",
+        );
       case "stalled":
       case "trouble":
         return undefined;
@@ -68,10 +72,6 @@ export class WorkTeller {
   #write(line: string): void {
     this.#stderr.write(`${line}\n`);
   }
-}
-
-function firstLine({ message }: Failure): string {
-  return printable(message.split("\n", 1)[0] ?? "");
 }
 
 /** One event as JSON: what happened, when, and the item without its payload. */
