@@ -106,7 +106,11 @@ export class Scene {
   }
 
   /** Submits one item, which must be accepted. */
-  async submit(key: string, wish: Wish = {}, engine: port.Engine = this.engine): Promise<port.Accepted> {
+  submit(key: string, wish: Wish = {}, engine: port.Engine = this.engine): Promise<port.Accepted> {
+    return begun(this.#submit(key, wish, engine));
+  }
+
+  async #submit(key: string, wish: Wish, engine: port.Engine): Promise<port.Accepted> {
     const result = await this.trySubmit(key, wish, engine);
     if (result.ok) return result.accepted;
     throw new NotConforming(`An item for key ${key} was refused: ${result.error.message}`, { cause: result.error });
@@ -119,7 +123,11 @@ export class Scene {
   }
 
   /** Waits until something is ready, and takes it. */
-  async claim({ engine = this.engine, ...wish }: ClaimWish = {}): Promise<readonly port.Grant[]> {
+  claim(wish: ClaimWish = {}): Promise<readonly port.Grant[]> {
+    return begun(this.#claim(wish));
+  }
+
+  async #claim({ engine = this.engine, ...wish }: ClaimWish): Promise<readonly port.Grant[]> {
     const request = this.#claimRequest(wish);
     const grants = await engine.claim(request);
     if (grants.length === 0 && wish.signal === undefined) {
@@ -129,7 +137,11 @@ export class Scene {
     return grants;
   }
 
-  async claimOne(wish: ClaimWish = {}): Promise<port.Grant> {
+  claimOne(wish: ClaimWish = {}): Promise<port.Grant> {
+    return begun(this.#claimOne(wish));
+  }
+
+  async #claimOne(wish: ClaimWish): Promise<port.Grant> {
     const [grant] = await this.claim({ ...wish, max: 1 });
     return present(grant, "A claim was answered with a grant");
   }
@@ -209,8 +221,8 @@ export class Scene {
     return await this.engine.find({ queue, id });
   }
 
-  async outcome(id: string, engine: port.Engine = this.engine): Promise<port.Outcome | undefined> {
-    return await engine.outcome({ queue: this.queue, id, signal: this.patience() });
+  outcome(id: string, engine: port.Engine = this.engine): Promise<port.Outcome | undefined> {
+    return begun(engine.outcome({ queue: this.queue, id, signal: this.patience() }));
   }
 
   async report(queue: string = this.queue): Promise<port.QueueReport> {
@@ -257,6 +269,12 @@ export class Scene {
     this.#count += 1;
     return this.#count;
   }
+}
+
+/** A call that a case may leave behind when it fails: what becomes of it then is nobody's concern. */
+function begun<T>(call: Promise<T>): Promise<T> {
+  call.catch(() => undefined);
+  return call;
 }
 
 /** The payload of an item that was submitted as text. */

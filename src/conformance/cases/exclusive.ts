@@ -157,17 +157,14 @@ export const exclusive: readonly ConformanceCase[] = casesOf("G1", {
         }
       }
     };
-    const holder = holding();
-    try {
+    const worked = async (): Promise<void> => {
       for (let count = 0; count < 30; count += 1) {
         const grant = await scene.claimOne();
         await visit();
         await scene.done(grant);
       }
-    } finally {
-      working.abort();
-    }
-    await holder;
+    };
+    await Promise.all([worked().finally(() => working.abort()), holding()]);
   },
 });
 

@@ -1,0 +1,33 @@
+import type { BrokenEngine } from "./broken-engine.ts";
+import { holdsApart, overlooksLeases } from "./g01-exclusive.ts";
+import { settlesByKey } from "./g02-fenced.ts";
+import { forgetsAtRestart } from "./g03-durable.ts";
+import { forgetsTheCancelled, losesSubmissions } from "./g04-accounted.ts";
+import { retriesLater, swapsEntries } from "./g05-ordered.ts";
+import { oneAtATime } from "./g06-independent.ts";
+import { polls } from "./g07-prompt.ts";
+import { ignoresLevels, starves } from "./g08-urgent.ts";
+import { forgetsIds } from "./g09-idempotent.ts";
+import { foldsKeys, ignoresLimits } from "./g10-bounded.ts";
+import { hidesAttempts, leaksLeases } from "./g11-honest.ts";
+
+/** At least one for each guarantee. */
+export const brokenEngines: readonly BrokenEngine[] = [
+  overlooksLeases,
+  holdsApart,
+  settlesByKey,
+  forgetsAtRestart,
+  losesSubmissions,
+  forgetsTheCancelled,
+  swapsEntries,
+  retriesLater,
+  oneAtATime,
+  polls,
+  ignoresLevels,
+  starves,
+  forgetsIds,
+  ignoresLimits,
+  foldsKeys,
+  leaksLeases,
+  hidesAttempts,
+];

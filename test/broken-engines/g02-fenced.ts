@@ -1,0 +1,30 @@
+import type { ClaimRequest, Grant, Lease, Settlement, SettleResult } from "../../src/engine/port.ts";
+import { type BrokenEngine, brokenEngine } from "./broken-engine.ts";
+import { Forwarding } from "./forwarding.ts";
+
+/** Finds the lease to settle by its key alone, as a store does that compares only the id of a job. */
+class SettlesByKey extends Forwarding {
+  readonly #current = new Map<string, Lease>();
+
+  override async claim(request: ClaimRequest): Promise<readonly Grant[]> {
+    const grants = await super.claim(request);
+    for (const { lease } of grants) this.#current.set(nameOf(lease), lease);
+    return grants;
+  }
+
+  override settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
+    return super.settle(
+      settlements.map(({ lease, ending }) => ({ lease: this.#current.get(nameOf(lease)) ?? lease, ending })),
+    );
+  }
+}
+
+function nameOf({ queue, key }: Lease): string {
+  return JSON.stringify([queue, key]);
+}
+
+export const settlesByKey: BrokenEngine = brokenEngine(
+  "G2",
+  "settles whatever lease the key has",
+  () => (inner) => new SettlesByKey(inner),
+);
