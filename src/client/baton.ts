@@ -4,7 +4,8 @@ import { parseQueueOptions, type QueueOptions } from "../domain/settings.ts";
 import type { Engine, Finding, QueueReport } from "../engine/port.ts";
 import { describeWarning, type WorkerEvent } from "../worker/events.ts";
 import { Queue } from "./queue.ts";
-import type { StopOptions, Worker } from "./worker.ts";
+import type { Shared } from "./shared.ts";
+import type { StopOptions } from "./worker.ts";
 
 export interface BatonOptions {
   /** Hears what workers have to tell. Without it, warnings go to `process.emitWarning`. */
@@ -12,15 +13,6 @@ export interface BatonOptions {
   /** For simulations and tests. */
   readonly clock?: Clock;
   readonly random?: () => number;
-}
-
-/** What queues and workers share. */
-export interface Shared {
-  readonly engine: Engine;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly emit: (event: WorkerEvent) => void;
-  readonly workers: Set<Worker>;
 }
 
 /** A connection to a store. Close it when done: `await using baton = await connect(…)` does. */

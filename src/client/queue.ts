@@ -15,7 +15,7 @@ import type {
   Submission,
 } from "../engine/port.ts";
 import type { Handler } from "../worker/handler.ts";
-import type { Shared } from "./baton.ts";
+import type { Shared } from "./shared.ts";
 import { PartlyRefused } from "./partly-refused.ts";
 import { Receipt } from "./receipt.ts";
 import { Worker, type WorkOptions, workerSettings } from "./worker.ts";

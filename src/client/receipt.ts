@@ -3,7 +3,7 @@ import { BatonError } from "../domain/errors.ts";
 import type { Failure } from "../domain/failure.ts";
 import { decodePayload } from "../domain/payload.ts";
 import type { Accepted } from "../engine/port.ts";
-import type { Shared } from "./baton.ts";
+import type { Shared } from "./shared.ts";
 
 export interface OutcomeOptions {
   /** How long to wait. Default: for ever. */

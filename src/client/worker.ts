@@ -4,7 +4,7 @@ import { parseRetry, type RetryOptions } from "../domain/retry.ts";
 import { checkCount, parseLease, type QueueSettings } from "../domain/settings.ts";
 import type { Handler } from "../worker/handler.ts";
 import { type StopReport, WorkerLoop, type WorkerSettings } from "../worker/worker-loop.ts";
-import type { Shared } from "./baton.ts";
+import type { Shared } from "./shared.ts";
 
 export interface WorkOptions {
   /** How many handlers run at a time. Default 1. */
@@ -43,7 +43,7 @@ export class Worker implements AsyncDisposable {
   readonly #queue: string;
   readonly #hurry = new AbortController();
   #stop: Promise<StopReport> | undefined;
-  #resolveStopped: (report: StopReport | PromiseLike<StopReport>) => void = () => undefined;
+  readonly #ending: PromiseWithResolvers<StopReport> = Promise.withResolvers();
 
   constructor(
     shared: Shared,
@@ -58,7 +58,7 @@ export class Worker implements AsyncDisposable {
     this.#loop = new WorkerLoop(shared, settings, handler);
     // A worker is a reason for the process to live, whether or not its engine has an open handle.
     const alive = setInterval(() => undefined, KEEP_ALIVE_MS);
-    this.stopped = new Promise<StopReport>((resolve) => (this.#resolveStopped = resolve)).finally(() => {
+    this.stopped = this.#ending.promise.finally(() => {
       clearInterval(alive);
       shared.workers.delete(this);
     });
@@ -71,8 +71,8 @@ export class Worker implements AsyncDisposable {
         this.#loop.start();
         if (untilEmpty) this.#stopWhenEmpty();
       },
-      (error: unknown) =>
-        this.#resolveStopped(Promise.reject(error instanceof Error ? error : new Error(String(error)))),
+      // Without effect when it was stopped before it could start: then the stop is what counts.
+      (error: unknown) => this.#ending.reject(error),
     );
   }
 
@@ -86,7 +86,7 @@ export class Worker implements AsyncDisposable {
     const graceMs = parseDuration(options.grace ?? "20s", "grace");
     if (this.#stop === undefined) {
       this.#stop = this.#loop.stop(graceMs, this.#hurry.signal);
-      this.#resolveStopped(this.#stop);
+      this.#ending.resolve(this.#stop);
     } else {
       this.#shared.clock.setTimer(graceMs, () => this.#hurry.abort());
     }

@@ -11,7 +11,8 @@ const MOST_LEVELS = 16;
 const STRICT_CHOICES_BETWEEN = 3;
 
 export function checkLevels(levels: readonly string[], field = "levels"): readonly string[] {
-  if (!Array.isArray(levels) || levels.length === 0 || levels.length > MOST_LEVELS) {
+  const isList: boolean = Array.isArray(levels);
+  if (!isList || levels.length === 0 || levels.length > MOST_LEVELS) {
     throw new InvalidInput(field, levels, `1 to ${MOST_LEVELS} names, most urgent first`);
   }
   for (const [index, level] of levels.entries()) checkLevelName(level, `${field}[${index}]`);

@@ -20,7 +20,7 @@ export function chooseEnding(run: Run, end: HandlerEnd, rules: EndingRules): End
   if (run.cancelled) return { type: "cancelled" };
   // A handler that gave up because the worker stops has not failed.
   if (rules.stopping && run.signal.aborted && !run.timedOut) return { type: "release" };
-  const thrown = run.timedOut && run.signal.aborted ? run.signal.reason : end.threw;
+  const thrown: unknown = run.timedOut && run.signal.aborted ? run.signal.reason : end.threw;
   const failure = describeFailure(thrown);
   const { attempt } = run.grant.item;
   if (isFatal(end.threw) || attempt >= rules.retry.attempts) return { type: "dead", failure };

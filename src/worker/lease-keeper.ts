@@ -191,7 +191,7 @@ export class LeaseKeeper {
       this.#toRenew.clear();
       for (const run of again) run.renewDueAt = soon;
       // Kept in order of time by hand here, because these jump the line.
-      for (const run of [...others, ...again].sort((a, b) => a.renewDueAt - b.renewDueAt)) this.#toRenew.add(run);
+      for (const run of [...others, ...again].toSorted((a, b) => a.renewDueAt - b.renewDueAt)) this.#toRenew.add(run);
     }
     this.#arm();
   }

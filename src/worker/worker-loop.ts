@@ -1,5 +1,5 @@
 import type { Clock } from "../domain/clock.ts";
-import { type RetryPolicy } from "../domain/retry.ts";
+import type { RetryPolicy } from "../domain/retry.ts";
 import { Stopping } from "../domain/errors.ts";
 import type { Ending, Engine, Grant } from "../engine/port.ts";
 import { chooseEnding, endingOfExhausted, type HandlerEnd } from "./ending.ts";

@@ -1,15 +1,13 @@
 import type { DatabaseSync } from "node:sqlite";
 import { LevelChooser } from "../../domain/level.ts";
 import { endLease } from "./due.ts";
-import { assignedId } from "./items.ts";
-import { KEY_COLUMNS, type KeyRow, LEASED } from "./key-row.ts";
+import { assignedId } from "./assigned-id.ts";
+import { type KeyRow, LEASED } from "./key-row.ts";
 import type { GrantTuple, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 import { integer, type Row, Statement } from "./rows.ts";
-import type { QueueRow, Transaction } from "./transaction.ts";
-
-/** Column of `ready_at` in KEY_COLUMNS. */
-const READY_AT = 8;
+import type { QueueRow } from "./queue-table.ts";
+import type { Transaction } from "./transaction.ts";
 
 /** Hands out ready keys. */
 export class Claims {
@@ -20,7 +18,7 @@ export class Claims {
   constructor(db: DatabaseSync) {
     this.#ready = new Statement(
       db,
-      `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND level = ? AND state = 1 AND paused = 0 ORDER BY place LIMIT ?`,
+      "SELECT id, ready_at FROM key WHERE queue = ? AND level = ? AND state = 1 AND paused = 0 ORDER BY place LIMIT ?",
     );
     this.#anyReady = new Statement(
       db,
@@ -35,9 +33,9 @@ export class Claims {
 
   claim(parts: Parts, request: Requests["claim"]): readonly GrantTuple[] {
     const { tx } = parts;
-    const queue = tx.queue(request.queue);
+    const queue = tx.queues.find(request.queue);
     if (queue.paused) return [];
-    tx.flush();
+    tx.keys.flush();
     const lines = this.#readyLines(queue, request.max);
     const grants: GrantTuple[] = [];
     while (grants.length < request.max) {
@@ -45,10 +43,10 @@ export class Claims {
       const line = level === undefined ? undefined : lines[level];
       const row = line?.shift();
       if (level === undefined || line === undefined || row === undefined) break;
-      grants.push(this.#grant(parts, queue, tx.keyFromRow(row), request.worker, request.leaseMs));
+      grants.push(this.#grant(parts, queue, readyKey(tx, row), request.worker, request.leaseMs));
       // Only the first of a less urgent line was read ahead of its turn.
       if (line.length === 0 && grants.length < request.max) {
-        tx.flush();
+        tx.keys.flush();
         line.push(...this.#ready.all(queue.id, level, request.max - grants.length));
       }
     }
@@ -67,21 +65,20 @@ export class Claims {
 
   #grant(parts: Parts, queue: QueueRow, key: KeyRow, worker: string, leaseMs: number): GrantTuple {
     const { tx, items } = parts;
-    const item = items.get(key.head);
+    const item = items.forGrant(key.head);
     if (item === undefined) throw new Error(`Key ${key.id} is ready without an item.`);
+    key.granting = item;
     lease(tx, key, worker, leaseMs);
     key.attempt += 1;
     key.waiting -= 1;
     key.cancel = false;
     tx.untaken -= 1;
-    tx.touch(queue).running += 1;
-    queue.waiting[key.level] = (queue.waiting[key.level] ?? 0) - 1;
-    tx.save(key);
-    const level = queue.levels[item.level] ?? "";
-    return [
-      key.id, key.name, key.fence, item.id ?? assignedId(item.seq), level, item.payload.type, item.payload.body, item.headers,
-      item.submitted, item.attempt + key.attempt,
-    ];
+    queue.running += 1;
+    tx.count(queue, key.level, -1);
+    tx.keys.save(key);
+    const id = item.id ?? assignedId(key.head);
+    const attempt = item.attempt + key.attempt;
+    return [key.id, key.name, key.fence, id, key.level, item.type, item.body, item.headers, item.submitted, attempt];
   }
 
   #chooser(queue: QueueRow): LevelChooser {
@@ -92,10 +89,13 @@ export class Claims {
 }
 
 /** A lease without an item. Its deadline may have passed without anybody having noticed yet. */
-export function hold(parts: Parts, request: Requests["hold"]): { readonly keyId: number; readonly fence: number } | undefined {
+export function hold(
+  parts: Parts,
+  request: Requests["hold"],
+): { readonly keyId: number; readonly fence: number } | undefined {
   const { tx } = parts;
-  const queue = tx.queue(request.queue);
-  let key = tx.keyByName(queue, request.key);
+  const queue = tx.queues.find(request.queue);
+  let key = tx.keys.find(queue.id, request.key);
   if (key?.state === LEASED) {
     if (key.at > tx.monotonic) return undefined;
     endLease(parts, key);
@@ -103,7 +103,7 @@ export function hold(parts: Parts, request: Requests["hold"]): { readonly keyId:
   key ??= tx.makeKey(queue, request.key);
   lease(tx, key, request.worker, request.leaseMs);
   key.held = true;
-  tx.save(key);
+  tx.keys.save(key);
   return { keyId: key.id, fence: key.fence };
 }
 
@@ -117,6 +117,12 @@ function lease(tx: Transaction, key: KeyRow, worker: string, leaseMs: number): v
   key.progress = undefined;
 }
 
+function readyKey(tx: Transaction, row: Row): KeyRow {
+  const key = tx.keys.get(integer(row, 0));
+  if (key === undefined) throw new Error("A ready key has no row.");
+  return key;
+}
+
 function waitedMs(lines: readonly (readonly Row[])[], tx: Transaction): (number | undefined)[] {
-  return lines.map(([first]) => (first === undefined ? undefined : tx.wall - integer(first, READY_AT)));
+  return lines.map(([first]) => (first === undefined ? undefined : tx.wall - integer(first, 1)));
 }

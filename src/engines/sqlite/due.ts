@@ -1,8 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
-import { KEY_COLUMNS, type KeyRow } from "./key-row.ts";
+import type { Instant } from "../../domain/clock.ts";
+import type { KeyRow } from "./key-row.ts";
 import type { Parts } from "./parts.ts";
-import { optionalInteger, Statement } from "./rows.ts";
-import type { Moment } from "./transaction.ts";
+import { integer, optionalInteger, type Row, Statement } from "./rows.ts";
 
 /** So many of a kind in one transaction; the rest in the next, so that others get their turn. */
 const AT_A_TIME = 500;
@@ -18,8 +18,14 @@ export class DueDates {
   constructor(db: DatabaseSync) {
     this.#nextLeased = new Statement(db, "SELECT min(at) FROM key WHERE state = 2");
     this.#nextBlocked = new Statement(db, "SELECT min(at) FROM key WHERE state = 3");
-    this.#expired = new Statement(db, `SELECT ${KEY_COLUMNS} FROM key WHERE state = 2 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`);
-    this.#unblocked = new Statement(db, `SELECT ${KEY_COLUMNS} FROM key WHERE state = 3 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`);
+    this.#expired = new Statement(
+      db,
+      `SELECT id FROM key WHERE state = 2 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
+    );
+    this.#unblocked = new Statement(
+      db,
+      `SELECT id FROM key WHERE state = 3 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
+    );
     this.#ofAnotherBoot = new Statement(db, "UPDATE key SET at = 0 WHERE state = 2 AND granted > ?");
   }
 
@@ -32,7 +38,7 @@ export class DueDates {
   }
 
   /** How long until something is due; 0 if it is already; Infinity if nothing will be. */
-  waitMs(parts: Parts, now: Moment): number {
+  waitMs(parts: Parts, now: Instant): number {
     const leased = optionalInteger(this.#nextLeased.get() ?? [null], 0);
     const blocked = optionalInteger(this.#nextBlocked.get() ?? [null], 0);
     const delayed = parts.items.nextDelayed();
@@ -47,40 +53,44 @@ export class DueDates {
   /** Lets happen what is due. */
   settle(parts: Parts): void {
     const { tx, items, line } = parts;
-    const now: Moment = { wall: tx.wall, monotonic: tx.monotonic };
+    const now: Instant = { wall: tx.wall, monotonic: tx.monotonic };
     if (this.waitMs(parts, now) > 0) return;
-    tx.flush();
-    for (const row of this.#expired.all(tx.monotonic)) endLease(parts, tx.keyFromRow(row));
-    for (const row of this.#unblocked.all(tx.wall)) line.unblock(tx.keyFromRow(row));
+    tx.keys.flush();
+    for (const key of keysOf(parts, this.#expired.all(tx.monotonic))) endLease(parts, key);
+    for (const key of keysOf(parts, this.#unblocked.all(tx.wall))) line.unblock(key);
     for (const { seq, key: keyId, front } of items.dueDelayed(tx.wall, AT_A_TIME)) {
       items.removeDelayed(seq);
-      const key = tx.keyById(keyId);
+      const key = tx.keys.get(keyId);
       const item = items.get(seq);
       if (key === undefined || item === undefined) throw new Error(`Delayed item ${seq} has no key.`);
-      const queue = tx.queueById(key.queue);
+      const queue = tx.queues.get(key.queue);
       key.delayed -= 1;
-      tx.touch(queue).delayed -= 1;
+      tx.queues.touch(queue).delayed -= 1;
       line.arrive(queue, key, seq, item.level, front);
     }
   }
 }
 
+function keysOf({ tx }: Parts, rows: readonly Row[]): readonly KeyRow[] {
+  return rows.map((row) => tx.keys.get(integer(row, 0))).filter((key) => key !== undefined);
+}
+
 /** The lease is over, and its item, if it had one, waits again where it stood. */
 export function endLease(parts: Parts, key: KeyRow): void {
   const { tx, line, endings } = parts;
-  const queue = tx.queueById(key.queue);
+  const queue = tx.queues.get(key.queue);
   const ran = !key.held && key.head !== 0;
   key.held = false;
   key.fence = 0;
   key.worker = undefined;
   key.progress = undefined;
   if (!ran) return line.resume(key);
-  tx.touch(queue).running -= 1;
+  tx.queues.touch(queue).running -= 1;
   if (key.cancel) {
-    endings.end(queue, key.head, key.attempt, { state: "cancelled" });
+    endings.endHead(queue, key, { state: "cancelled" });
     return line.promote(key);
   }
-  queue.waiting[key.level] = (queue.waiting[key.level] ?? 0) + 1;
+  tx.count(queue, key.level, 1);
   key.waiting += 1;
   line.resume(key);
 }

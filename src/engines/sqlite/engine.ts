@@ -1,4 +1,12 @@
-import { type BatonError, Closed, InvalidInput, KeyBusy, KeyFull, LevelsDiffer, QueueFull } from "../../domain/errors.ts";
+import {
+  type BatonError,
+  Closed,
+  InvalidInput,
+  KeyBusy,
+  KeyFull,
+  LevelsDiffer,
+  QueueFull,
+} from "../../domain/errors.ts";
 import type {
   CancelResult,
   ClaimRequest,
@@ -26,7 +34,8 @@ import type {
   Submission,
   SubmitResult,
 } from "../../engine/port.ts";
-import type { Granted, LeaseTuple, RefusalTuple, SubmissionTuple, ThreadData } from "./messages.ts";
+import type { Granted, LeaseTuple, RefusalTuple, SubmitEntry, SubmitGroup, SubmitTerms, ThreadData } from "./messages.ts";
+import { assignedId } from "./assigned-id.ts";
 import { ThreadLink } from "./thread-link.ts";
 
 /** The engine as the application sees it: turns the port's calls into messages to the store's thread and back. */
@@ -44,17 +53,21 @@ export class SqliteEngine implements Engine {
 
   async declare({ queue, levels }: DeclareRequest): Promise<QueueDeclaration> {
     const declaration = await this.#link.call("declare", { queue, levels });
-    if (levels !== undefined && !sameNames(levels, declaration.levels)) throw new LevelsDiffer(queue, declaration.levels, levels);
+    if (levels !== undefined && !sameNames(levels, declaration.levels))
+      throw new LevelsDiffer(queue, declaration.levels, levels);
     return declaration;
   }
 
   async submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
-    const answers = await this.#link.call("submit", submissions.map(toTuple));
-    return answers.map((answer, index): SubmitResult => {
-      if ("id" in answer) return { ok: true, accepted: answer };
-      const submission = submissions[index];
-      if (submission === undefined) throw new Error("The store answered to more submissions than there were.");
-      return { ok: false, error: refusal(submission, answer) };
+    const { at, answers } = await this.#link.call("submit", groupByTerms(submissions));
+    return submissions.map((submission, index): SubmitResult => {
+      const answer = answers[index];
+      if (answer === undefined) throw new Error("The store did not answer to every submission.");
+      if (typeof answer === "number") {
+        const { key, level, id = assignedId(answer) } = submission;
+        return { ok: true, accepted: { id, key, level, at, duplicate: false, replaced: NOTHING } };
+      }
+      return "id" in answer ? { ok: true, accepted: answer } : { ok: false, error: refusal(submission, answer) };
     });
   }
 
@@ -79,7 +92,9 @@ export class SqliteEngine implements Engine {
       renewals.map(({ lease, leaseMs, progress }) => [leaseTuple(lease), leaseMs, progress] as const),
     );
     const since = { wall, monotonic };
-    return results.map((result) => (result === "lost" ? { ok: false } : { ok: true, since, cancelRequested: result === "cancel" }));
+    return results.map((result) =>
+      result === "lost" ? { ok: false } : { ok: true, since, cancelRequested: result === "cancel" },
+    );
   }
 
   settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
@@ -148,10 +163,40 @@ export class SqliteEngine implements Engine {
   }
 }
 
-function toTuple(submission: Submission): SubmissionTuple {
-  const { queue, key, id, level, payload, headers, delayMs, mode, keyLimit, queueLimit, keepMs } = submission;
-  const written = headers === undefined ? undefined : JSON.stringify(headers);
-  return [queue, key, id, level, payload.type, ownBytes(payload.body), written, delayMs, mode, keyLimit, queueLimit, keepMs];
+const NOTHING: readonly string[] = [];
+
+/** Submissions in a row with the same terms travel together. */
+function groupByTerms(submissions: readonly Submission[]): readonly SubmitGroup[] {
+  const groups: (readonly [SubmitTerms, SubmitEntry[]])[] = [];
+  let terms: SubmitTerms | undefined;
+  let entries: SubmitEntry[] = [];
+  for (const submission of submissions) {
+    if (terms === undefined || !haveTerms(submission, terms)) {
+      terms = termsOf(submission);
+      entries = [];
+      groups.push([terms, entries]);
+    }
+    const { key, payload, id, headers } = submission;
+    entries.push([key, ownBytes(payload.body), id, headers === undefined ? undefined : JSON.stringify(headers)]);
+  }
+  return groups;
+}
+
+function termsOf({ queue, level, payload, delayMs, mode, keyLimit, queueLimit, keepMs }: Submission): SubmitTerms {
+  return { queue, level, type: payload.type, delayMs, mode, keyLimit, queueLimit, keepMs };
+}
+
+function haveTerms(submission: Submission, terms: SubmitTerms): boolean {
+  return (
+    submission.level === terms.level &&
+    submission.payload.type === terms.type &&
+    submission.delayMs === terms.delayMs &&
+    submission.keepMs === terms.keepMs &&
+    submission.mode === terms.mode &&
+    submission.queue === terms.queue &&
+    submission.keyLimit === terms.keyLimit &&
+    submission.queueLimit === terms.queueLimit
+  );
 }
 
 /** A view of a larger buffer would be sent with all of that buffer. */
@@ -159,11 +204,13 @@ function ownBytes(body: string | Uint8Array): string | Uint8Array {
   return typeof body === "string" || body.byteLength === body.buffer.byteLength ? body : new Uint8Array(body);
 }
 
-function toGrant(queue: string, { wall, monotonic }: Granted, grant: Granted["grants"][number]): Grant {
-  const [keyId, key, fence, id, level, type, body, headers, submittedAt, attempt] = grant;
+function toGrant(queue: string, { wall, monotonic, levels }: Granted, grant: Granted["grants"][number]): Grant {
+  const [keyId, key, fence, id, rank, type, body, written, submittedAt, attempt] = grant;
+  const headers = written === undefined ? undefined : readHeaders(written);
+  const level = levels[rank] ?? "";
   return {
     lease: { queue, key, fence, since: { wall, monotonic }, handle: keyId },
-    item: { id, queue, key, level, payload: { type, body }, headers: headers === undefined ? undefined : readHeaders(headers), submittedAt, attempt },
+    item: { id, queue, key, level, payload: { type, body }, headers, submittedAt, attempt },
   };
 }
 
@@ -198,4 +245,3 @@ function refusal({ queue, key, level, keyLimit, queueLimit }: Submission, [code,
 function sameNames(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((name, index) => name === b[index]);
 }
-

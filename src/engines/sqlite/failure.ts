@@ -68,6 +68,10 @@ export function describeStoreFailure(error: unknown, file: string): StoreFailure
         options,
       );
     default:
-      return new StoreFailure("STORE_UNAVAILABLE", `The store ${file} failed: ${text}. Nothing of this call was stored.`, options);
+      return new StoreFailure(
+        "STORE_UNAVAILABLE",
+        `The store ${file} failed: ${text}. Nothing of this call was stored.`,
+        options,
+      );
   }
 }

@@ -28,7 +28,8 @@ export function openSqliteUrl(url: string): Promise<Engine> {
   if (file === "") throw new InvalidInput("store", url, "sqlite: followed by the name of a file");
   const parameters = new URLSearchParams(query);
   for (const name of parameters.keys()) {
-    if (name !== "synchronous") throw new InvalidInput("store", url, "no parameter but synchronous=full, normal or off");
+    if (name !== "synchronous")
+      throw new InvalidInput("store", url, "no parameter but synchronous=full, normal or off");
   }
   const synchronous = parameters.get("synchronous") ?? "full";
   if (!isSynchronous(synchronous)) throw new InvalidInput("synchronous", synchronous, LEVELS_OF_SYNC.join(", "));

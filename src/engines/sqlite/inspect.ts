@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import type { Instant } from "../../domain/clock.ts";
 import type {
   DeadReport,
   Finding,
@@ -9,14 +10,15 @@ import type {
   QueueReport,
   RunningReport,
 } from "../../engine/port.ts";
-import { assignedId, readFailure } from "./items.ts";
+import { assignedId } from "./assigned-id.ts";
+import { readFailure, readType } from "./items.ts";
 import { BLOCKED, IDLE, KEY_COLUMNS, type KeyRow, LEASED, READY, readKey } from "./key-row.ts";
 import type { Requests } from "./messages.ts";
 import type { Operations } from "./operate.ts";
 import type { Parts } from "./parts.ts";
 import { body, integer, optionalText, type Row, Statement, text } from "./rows.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
-import type { Moment, QueueRow } from "./transaction.ts";
+import type { QueueRow } from "./queue-table.ts";
 
 /** A free page is reused; a file that is mostly free pages only looks large. */
 const MANY_FREE_PAGES = 20_000;
@@ -37,7 +39,10 @@ export class Inspection {
     this.#parts = parts;
     this.#operations = operations;
     this.#queueNames = new Statement(db, "SELECT name FROM queue ORDER BY name");
-    this.#keysAfter = new Statement(db, `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND name > ? ORDER BY name LIMIT ?`);
+    this.#keysAfter = new Statement(
+      db,
+      `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND name > ? ORDER BY name LIMIT ?`,
+    );
     this.#deadAfter = new Statement(
       db,
       "SELECT seq, key, level, id, type, body, submitted, attempt, failure, at FROM dead WHERE queue = ? AND place > ? ORDER BY place LIMIT ?",
@@ -49,7 +54,7 @@ export class Inspection {
     const names = this.#queueNames.all().map((row) => text(row, 0));
     const wanted = request.queue === undefined ? names : names.filter((name) => name === request.queue);
     return wanted.map((name) => {
-      const queue = this.#parts.tx.queue(name);
+      const queue = this.#parts.tx.queues.find(name);
       const levels = queue.levels.map((level, rank) => ({ level, waiting: queue.waiting[rank] ?? 0 }));
       const waiting = levels.reduce((sum, level) => sum + level.waiting, 0);
       const { paused, delayed, running, dead } = queue;
@@ -57,8 +62,8 @@ export class Inspection {
     });
   }
 
-  keys(request: PageRequest, now: Moment): readonly KeyReport[] {
-    const queue = this.#parts.tx.queue(request.queue);
+  keys(request: PageRequest, now: Instant): readonly KeyReport[] {
+    const queue = this.#parts.tx.queues.find(request.queue);
     return this.#keysAfter.all(queue.id, request.after ?? "", request.limit).map((row) => {
       const key = readKey(row);
       const report: KeyReport = {
@@ -73,34 +78,43 @@ export class Inspection {
   }
 
   dead(request: PageRequest): readonly DeadReport[] {
-    const queue = this.#parts.tx.queue(request.queue);
+    const queue = this.#parts.tx.queues.find(request.queue);
     const last = request.after === undefined ? undefined : this.#operations.findDead(queue, request.after);
     const after = last === undefined ? 0 : integer(last, 0);
     return this.#deadAfter.all(queue.id, after, request.limit).map((row) => readDead(queue, row));
   }
 
-  outcome(request: Requests["outcome"], now: Moment): { readonly known: boolean; readonly outcome: Outcome | undefined } {
-    const queue = this.#parts.tx.queue(request.queue);
+  outcome(
+    request: Requests["outcome"],
+    now: Instant,
+  ): { readonly known: boolean; readonly outcome: Outcome | undefined } {
+    const queue = this.#parts.tx.queues.find(request.queue);
     const receipt = this.#parts.items.receipt(queue, request.id, now.wall);
     if (receipt !== undefined) return { known: true, outcome: receipt.outcome };
     const dead = this.#findDead(request);
     return { known: false, outcome: dead?.outcome };
   }
 
-  find(request: Requests["find"], now: Moment): ItemReport | undefined {
+  find(request: Requests["find"], now: Instant): ItemReport | undefined {
     const { tx, items } = this.#parts;
-    const queue = tx.queue(request.queue);
+    const queue = tx.queues.find(request.queue);
     const receipt = items.receipt(queue, request.id, now.wall);
     if (receipt?.outcome !== undefined) {
       const { outcome } = receipt;
       const level = queue.levels[receipt.level] ?? "";
       return {
-        id: request.id, key: receipt.key, level, state: outcome.state, attempt: outcome.attempt, submittedAt: receipt.submitted, outcome,
+        id: request.id,
+        key: receipt.key,
+        level,
+        state: outcome.state,
+        attempt: outcome.attempt,
+        submittedAt: receipt.submitted,
+        outcome,
       };
     }
     const seq = items.locate(queue, request.id, now.wall);
     const item = seq === undefined ? undefined : items.get(seq);
-    const key = item === undefined ? undefined : tx.keyById(item.key);
+    const key = item === undefined ? undefined : tx.keys.get(item.key);
     if (seq === undefined || item === undefined || key?.queue !== queue.id) return this.#findDead(request);
     // An item that has an id of its own does not answer to the one it would have been given.
     if ((item.id ?? assignedId(seq)) !== request.id) return undefined;
@@ -122,16 +136,25 @@ export class Inspection {
     return due > now.wall ? { ...report, dueAt: due } : report;
   }
 
-  check(now: Moment): readonly Finding[] {
+  check(now: Instant): readonly Finding[] {
     const findings: Finding[] = [];
     const pragma = (name: string): unknown => this.#db.prepare(`PRAGMA ${name}`).get()?.[name];
-    findings.push({ severity: "ok", subject: "SQLite", detail: `version ${String(this.#db.prepare("SELECT sqlite_version() AS v").get()?.["v"])}, schema ${SCHEMA_VERSION}` });
+    findings.push({
+      severity: "ok",
+      subject: "SQLite",
+      detail: `version ${String(this.#db.prepare("SELECT sqlite_version() AS v").get()?.["v"])}, schema ${SCHEMA_VERSION}`,
+    });
     findings.push(durability(Number(pragma("synchronous")), String(pragma("journal_mode"))));
     const damage = this.#db.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
     findings.push(
       damage === "ok"
         ? { severity: "ok", subject: "Integrity", detail: "quick check found no damage" }
-        : { severity: "error", subject: "Integrity", detail: String(damage), advice: "Stop all processes, keep a copy of the file, restore a backup." },
+        : {
+            severity: "error",
+            subject: "Integrity",
+            detail: String(damage),
+            advice: "Stop all processes, keep a copy of the file, restore a backup.",
+          },
     );
     const expired = integer(this.#running.get(Math.floor(now.monotonic)) ?? [0], 0);
     if (expired > 0) {
@@ -155,7 +178,7 @@ export class Inspection {
   }
 
   #findDead({ queue: name, id }: Requests["find"]): ItemReport | undefined {
-    const queue = this.#parts.tx.queue(name);
+    const queue = this.#parts.tx.queues.find(name);
     const row = this.#operations.findDead(queue, id);
     if (row === undefined) return undefined;
     const found = this.#deadAfter.get(queue.id, integer(row, 0) - 1, 1);
@@ -164,7 +187,7 @@ export class Inspection {
     return { id, key, level, state: "dead", attempt, submittedAt, outcome: { state: "dead", at, attempt, failure } };
   }
 
-  #runningReport(key: KeyRow, now: Moment): RunningReport {
+  #runningReport(key: KeyRow, now: Instant): RunningReport {
     const seq = key.held ? 0 : key.head;
     const item = seq === 0 ? undefined : this.#parts.items.get(seq);
     return {
@@ -184,7 +207,7 @@ function readDead(queue: QueueRow, row: Row): DeadReport {
     id: optionalText(row, 3) ?? assignedId(integer(row, 0)),
     key: text(row, 1),
     level: queue.levels[integer(row, 2)] ?? "",
-    payload: { type: text(row, 4), body: body(row, 5) },
+    payload: { type: readType(row, 4), body: body(row, 5) },
     submittedAt: integer(row, 6),
     attempt: integer(row, 7),
     failure: readFailure(text(row, 8)),
@@ -210,7 +233,12 @@ function stateOf(key: KeyRow): KeyReport["state"] {
 /** SQLite's numbers for `PRAGMA synchronous`. */
 function durability(synchronous: number, journal: string): Finding {
   const subject = "Durability";
-  if (synchronous >= 2) return { severity: "ok", subject, detail: `synchronous full, journal ${journal}: accepted items survive power loss` };
+  if (synchronous >= 2)
+    return {
+      severity: "ok",
+      subject,
+      detail: `synchronous full, journal ${journal}: accepted items survive power loss`,
+    };
   return {
     severity: "warning",
     subject,

@@ -1,10 +1,11 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Failure } from "../../domain/failure.ts";
-import { ASSIGNED_ID_MARK } from "../../domain/names.ts";
-import type { Payload } from "../../domain/payload.ts";
+import { type Body, JSON_TYPE, type Payload } from "../../domain/payload.ts";
 import type { Outcome } from "../../engine/port.ts";
+import { assignedId, seqOfAssigned } from "./assigned-id.ts";
 import { body, integer, optionalInteger, optionalText, type Row, Statement, text } from "./rows.ts";
-import type { QueueRow, Transaction } from "./transaction.ts";
+import type { QueueRow } from "./queue-table.ts";
+import type { Transaction } from "./transaction.ts";
 
 /** An item as it is stored. All but `attempt` and `due` is written once. */
 export interface ItemRow {
@@ -23,23 +24,22 @@ export interface ItemRow {
   readonly due: number;
 }
 
+export interface GrantedItem {
+  readonly id: string | undefined;
+  readonly type: string;
+  readonly body: Body;
+  readonly headers: string | undefined;
+  readonly submitted: number;
+  readonly keep: number;
+  readonly attempt: number;
+}
+
 export interface ReceiptRow {
   readonly seq: number;
   readonly key: string;
   readonly level: number;
   readonly submitted: number;
   readonly outcome: Outcome | undefined;
-}
-
-/** The id that an item without one goes by. */
-export function assignedId(seq: number): string {
-  return `${ASSIGNED_ID_MARK}${seq.toString(36)}`;
-}
-
-function seqOfAssigned(id: string): number | undefined {
-  if (!id.startsWith(ASSIGNED_ID_MARK)) return undefined;
-  const seq = Number.parseInt(id.slice(1), 36);
-  return Number.isSafeInteger(seq) && assignedId(seq) === id ? seq : undefined;
 }
 
 /** Items, their links, and the receipts by which they are remembered. */
@@ -51,15 +51,30 @@ export class Items {
   }
 
   add(item: ItemRow): void {
-    const { payload } = item;
+    const { seq, key, level, id, payload, headers, submitted, keep } = item;
     this.#statements.insert.run(
-      item.seq, item.key, item.level, item.id ?? null, payload.type, payload.body, item.headers ?? null, item.submitted, item.keep,
+      seq, key, level, id ?? null, writeType(payload.type), payload.body, headers ?? null, submitted, keep,
     );
   }
 
   get(seq: number): ItemRow | undefined {
     const row = this.#statements.get.get(seq);
     return row === undefined ? undefined : readItem(row);
+  }
+
+  /** What a worker gets to see. */
+  forGrant(seq: number): GrantedItem | undefined {
+    const row = this.#statements.forGrant.get(seq);
+    if (row === undefined) return undefined;
+    return {
+      id: optionalText(row, 0),
+      type: readType(row, 1),
+      body: body(row, 2),
+      headers: optionalText(row, 3),
+      submitted: integer(row, 4),
+      keep: integer(row, 5),
+      attempt: integer(row, 6),
+    };
   }
 
   /** Only what is needed to make an item the head: undefined if it was taken out of its line. */
@@ -76,11 +91,15 @@ export class Items {
     this.#statements.addAttempts.run(attempts, seq);
   }
 
-  /** The items that were done leave their line unchanged: whoever follows the links skips what is gone. */
-  remove(seq: number): { readonly id: string | undefined; readonly keep: number; readonly level: number; readonly attempt: number } | undefined {
+  /** Removes an item about which everything is known. Its links stay: whoever follows them skips what is gone. */
+  discard(seq: number): void {
+    this.#statements.discard.run(seq);
+  }
+
+  remove(seq: number): { readonly id: string | undefined; readonly keep: number; readonly attempt: number } | undefined {
     const row = this.#statements.remove.get(seq);
     if (row === undefined) return undefined;
-    return { id: optionalText(row, 0), keep: integer(row, 1), level: integer(row, 2), attempt: integer(row, 3) };
+    return { id: optionalText(row, 0), keep: integer(row, 1), attempt: integer(row, 2) };
   }
 
   link(seq: number, next: number): void {
@@ -96,7 +115,10 @@ export class Items {
     this.#statements.insertDelayed.run(seq, key, due, Number(front));
   }
 
-  dueDelayed(until: number, limit: number): readonly { readonly seq: number; readonly key: number; readonly front: boolean }[] {
+  dueDelayed(
+    until: number,
+    limit: number,
+  ): readonly { readonly seq: number; readonly key: number; readonly front: boolean }[] {
     return this.#statements.dueDelayed.all(until, limit).map((row) => ({
       seq: integer(row, 0),
       key: integer(row, 1),
@@ -130,7 +152,14 @@ export class Items {
   }
 
   addReceipt(queue: QueueRow, item: ItemRow, key: string): void {
-    this.#statements.insertReceipt.run(queue.id, item.id ?? assignedId(item.seq), item.seq, key, item.level, item.submitted);
+    this.#statements.insertReceipt.run(
+      queue.id,
+      item.id ?? assignedId(item.seq),
+      item.seq,
+      key,
+      item.level,
+      item.submitted,
+    );
   }
 
   /** Notes how a remembered item ended. `expires` undefined: remembered until somebody says otherwise. */
@@ -138,8 +167,15 @@ export class Items {
     tx.ended.push({ queue: queue.id, id });
     tx.news = true;
     this.#statements.endReceipt.run(
-      outcome.state, outcome.at, expires ?? null, outcome.attempt, outcome.result?.type ?? null, outcome.result?.body ?? null,
-      outcome.failure === undefined ? null : JSON.stringify(outcome.failure), queue.id, id,
+      outcome.state,
+      outcome.at,
+      expires ?? null,
+      outcome.attempt,
+      outcome.result?.type ?? null,
+      outcome.result?.body ?? null,
+      outcome.failure === undefined ? null : JSON.stringify(outcome.failure),
+      queue.id,
+      id,
     );
   }
 
@@ -168,13 +204,22 @@ function readItem(row: Row): ItemRow {
     key: integer(row, 1),
     level: integer(row, 2),
     id: optionalText(row, 3),
-    payload: { type: text(row, 4), body: body(row, 5) },
+    payload: { type: readType(row, 4), body: body(row, 5) },
     headers: optionalText(row, 6),
     submitted: integer(row, 7),
     keep: integer(row, 8),
     attempt: integer(row, 9),
     due: integer(row, 10),
   };
+}
+
+/** Nearly everything is JSON: that is not written out. */
+export function writeType(type: string): string | null {
+  return type === JSON_TYPE ? null : type;
+}
+
+export function readType(row: Row, index: number): string {
+  return optionalText(row, index) ?? JSON_TYPE;
 }
 
 function readReceipt(row: Row): ReceiptRow {
@@ -219,11 +264,16 @@ function prepare(db: DatabaseSync) {
       db,
       "INSERT INTO item (seq, key, level, id, type, body, headers, submitted, keep) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     ),
-    get: new Statement(db, "SELECT seq, key, level, id, type, body, headers, submitted, keep, attempt, due FROM item WHERE seq = ?"),
+    get: new Statement(
+      db,
+      "SELECT seq, key, level, id, type, body, headers, submitted, keep, attempt, due FROM item WHERE seq = ?",
+    ),
+    forGrant: new Statement(db, "SELECT id, type, body, headers, submitted, keep, attempt FROM item WHERE seq = ?"),
+    discard: new Statement(db, "DELETE FROM item WHERE seq = ?"),
     due: new Statement(db, "SELECT due FROM item WHERE seq = ?"),
     setDue: new Statement(db, "UPDATE item SET due = ? WHERE seq = ?"),
     addAttempts: new Statement(db, "UPDATE item SET attempt = attempt + ? WHERE seq = ?"),
-    remove: new Statement(db, "DELETE FROM item WHERE seq = ? RETURNING id, keep, level, attempt"),
+    remove: new Statement(db, "DELETE FROM item WHERE seq = ? RETURNING id, keep, attempt"),
     link: new Statement(db, "INSERT OR REPLACE INTO link (seq, next) VALUES (?, ?)"),
     unlink: new Statement(db, "DELETE FROM link WHERE seq = ? RETURNING next"),
     insertDelayed: new Statement(db, "INSERT INTO delayed (seq, key, due, front) VALUES (?, ?, ?, ?)"),

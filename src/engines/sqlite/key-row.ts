@@ -50,10 +50,14 @@ export interface KeyRow {
   delayed: number;
   /** Most urgent first; none is empty. */
   lanes: Lane[];
+  /** A lane may hold links to items that are gone, or not due yet: look before one becomes the head. */
+  gaps: boolean;
+  /** What the last grant read of the head, so that its end need not read it again. Not stored. */
+  granting: { readonly id: string | undefined; readonly keep: number; readonly attempt: number } | undefined;
 }
 
 export const KEY_COLUMNS =
-  "id, queue, name, state, paused, head, level, place, ready_at, attempt, at, granted, fence, held, cancel, since, worker, progress, waiting, delayed, lanes";
+  "id, queue, name, state, paused, head, level, place, ready_at, attempt, at, granted, fence, held, cancel, since, worker, progress, waiting, delayed, lanes, gaps";
 
 export function newKey(id: number, queue: number, name: string): KeyRow {
   return {
@@ -78,6 +82,8 @@ export function newKey(id: number, queue: number, name: string): KeyRow {
     waiting: 0,
     delayed: 0,
     lanes: [],
+    gaps: false,
+    granting: undefined,
   };
 }
 
@@ -104,12 +110,16 @@ export function readKey(row: Row): KeyRow {
     waiting: integer(row, 18),
     delayed: integer(row, 19),
     lanes: readLanes(optionalText(row, 20)),
+    gaps: integer(row, 21) === 1,
+    granting: undefined,
   };
 }
 
 /** `level:first:last` joined by spaces: small, and cheaper to read than JSON. */
 export function writeLanes(lanes: readonly Lane[]): string | null {
-  if (lanes.length === 0) return null;
+  const [only] = lanes;
+  if (only === undefined) return null;
+  if (lanes.length === 1) return `${only.level}:${only.first}:${only.last}`;
   return lanes.map(({ level, first, last }) => `${level}:${first}:${last}`).join(" ");
 }
 
@@ -117,7 +127,8 @@ function readLanes(written: string | undefined): Lane[] {
   if (written === undefined) return [];
   return written.split(" ").map((lane) => {
     const [level, first, last] = lane.split(":").map(Number);
-    if (level === undefined || first === undefined || last === undefined) throw new TypeError(`The store has a bad lane: ${lane}.`);
+    if (level === undefined || first === undefined || last === undefined)
+      throw new TypeError(`The store has a bad lane: ${lane}.`);
     return { level, first, last };
   });
 }

@@ -1,6 +1,7 @@
 import type { Items } from "./items.ts";
 import { BLOCKED, IDLE, type KeyRow, type Lane, LEASED, READY } from "./key-row.ts";
-import type { QueueRow, Transaction } from "./transaction.ts";
+import type { QueueRow } from "./queue-table.ts";
+import type { Transaction } from "./transaction.ts";
 
 /**
  * How items stand in line for a key: one is the head, the others wait behind it in a lane per level. Every rule of
@@ -17,7 +18,7 @@ export class Line {
 
   /** An item comes to the key: a new one to the back of its lane, one that yielded its place to the front. */
   arrive(queue: QueueRow, key: KeyRow, seq: number, level: number, front: boolean): void {
-    this.#tx.touch(queue).waiting[level] = (queue.waiting[level] ?? 0) + 1;
+    this.#tx.count(queue, level, 1);
     key.waiting += 1;
     if (key.state === IDLE) {
       this.#makeHead(key, seq, level, 0);
@@ -28,13 +29,16 @@ export class Line {
     } else {
       if (front) this.#pushFront(key, level, seq);
       else this.#pushBack(key, level, seq);
-      this.#tx.saveLength(key);
+      this.#tx.keys.saveLength(key);
     }
   }
 
   /** The head goes to the front of its own lane, with its attempts. */
   stepBack(key: KeyRow): void {
-    if (key.attempt > 0) this.#items.addAttempts(key.head, key.attempt);
+    if (key.attempt > 0) {
+      this.#items.addAttempts(key.head, key.attempt);
+      key.gaps = true;
+    }
     this.#pushFront(key, key.level, key.head);
     key.head = 0;
     key.attempt = 0;
@@ -48,10 +52,12 @@ export class Line {
         key.state = IDLE;
         key.head = 0;
         key.attempt = 0;
-        return this.#tx.save(key);
+        key.gaps = false;
+        key.granting = undefined;
+        return this.#tx.keys.save(key);
       }
       const seq = this.#popFront(key, lane);
-      const due = this.#items.due(seq);
+      const due = key.gaps ? this.#items.due(seq) : 0;
       // An item that was cancelled while it waited is only a link by now.
       if (due !== undefined) return this.#makeHead(key, seq, lane.level, due);
     }
@@ -88,6 +94,7 @@ export class Line {
     key.head = seq;
     key.level = level;
     key.attempt = 0;
+    key.granting = undefined;
     key.place = this.#tx.next();
     this.#open(key, due);
   }
@@ -100,12 +107,9 @@ export class Line {
     } else {
       key.state = READY;
       key.readyAt = this.#tx.wall;
-      if (!key.paused) {
-        this.#tx.untaken += 1;
-        this.#tx.stirred.add(key.queue);
-      }
+      if (!key.paused) this.#tx.untaken += 1;
     }
-    this.#tx.save(key);
+    this.#tx.keys.save(key);
   }
 
   #pushBack(key: KeyRow, level: number, seq: number): void {

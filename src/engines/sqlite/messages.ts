@@ -1,4 +1,4 @@
-import type { Payload } from "../../domain/payload.ts";
+import type { Body } from "../../domain/payload.ts";
 import type { Mode } from "../../domain/settings.ts";
 import type {
   Accepted,
@@ -28,28 +28,38 @@ export interface ThreadData {
   readonly synchronous: Synchronous;
 }
 
-export type SubmissionTuple = readonly [
-  queue: string,
-  key: string,
-  id: string | undefined,
-  level: string,
-  type: string,
-  body: Payload["body"],
-  headers: string | undefined,
-  delayMs: number,
-  mode: Mode,
-  keyLimit: number,
-  queueLimit: number,
-  keepMs: number,
-];
+/** What consecutive submissions usually have in common, sent once for all of them. */
+export interface SubmitTerms {
+  readonly queue: string;
+  readonly level: string;
+  readonly type: string;
+  readonly delayMs: number;
+  readonly mode: Mode;
+  readonly keyLimit: number;
+  readonly queueLimit: number;
+  readonly keepMs: number;
+}
+
+export type SubmitEntry = readonly [key: string, body: Body, id: string | undefined, headers: string | undefined];
+
+export type SubmitGroup = readonly [terms: SubmitTerms, entries: readonly SubmitEntry[]];
+
+/** A number: accepted under the id that goes with it, or under its own. */
+export type SubmitAnswer = number | Accepted | RefusalTuple;
 
 /** The lease that a renewal or settlement is about. */
 export type LeaseTuple = readonly [keyId: number, fence: number];
 
 export interface Requests {
   declare: { readonly queue: string; readonly levels: readonly string[] | undefined };
-  submit: readonly SubmissionTuple[];
-  claim: { readonly queue: string; readonly worker: string; readonly max: number; readonly leaseMs: number; readonly patienceMs: number };
+  submit: readonly SubmitGroup[];
+  claim: {
+    readonly queue: string;
+    readonly worker: string;
+    readonly max: number;
+    readonly leaseMs: number;
+    readonly patienceMs: number;
+  };
   hold: { readonly queue: string; readonly key: string; readonly worker: string; readonly leaseMs: number };
   renew: readonly (readonly [lease: LeaseTuple, leaseMs: number, progress: number | undefined])[];
   settle: readonly (readonly [lease: LeaseTuple, ending: Ending])[];
@@ -73,9 +83,9 @@ export type GrantTuple = readonly [
   key: string,
   fence: number,
   id: string,
-  level: string,
+  level: number,
   type: string,
-  body: Payload["body"],
+  body: Body,
   headers: string | undefined,
   submittedAt: number,
   attempt: number,
@@ -85,14 +95,17 @@ export type GrantTuple = readonly [
 export interface Granted {
   readonly wall: number;
   readonly monotonic: number;
+  readonly levels: readonly string[];
   readonly grants: readonly GrantTuple[];
 }
 
 export interface Replies {
   declare: QueueDeclaration;
-  submit: readonly (Accepted | RefusalTuple)[];
+  submit: { readonly at: number; readonly answers: readonly SubmitAnswer[] };
   claim: Granted;
-  hold: { readonly wall: number; readonly monotonic: number; readonly keyId: number; readonly fence: number } | undefined;
+  hold:
+    | { readonly wall: number; readonly monotonic: number; readonly keyId: number; readonly fence: number }
+    | undefined;
   renew: {
     readonly wall: number;
     readonly monotonic: number;
@@ -130,4 +143,3 @@ export type FromThread =
   | { readonly type: "open" }
   | { readonly type: "replies"; readonly replies: readonly Reply[] }
   | { readonly type: "failed"; readonly failure: PlainFailure };
-

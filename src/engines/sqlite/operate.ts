@@ -1,12 +1,13 @@
 import type { DatabaseSync } from "node:sqlite";
-import { checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
+import { DEFAULT_LEVELS } from "../../domain/level.ts";
 import type { CancelResult, PauseRequest, QueueDeclaration, ReviveRequest } from "../../engine/port.ts";
-import { assignedId } from "./items.ts";
+import { assignedId, seqOfAssigned } from "./assigned-id.ts";
+import { readType } from "./items.ts";
 import { LEASED, READY } from "./key-row.ts";
 import type { Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 import { body, integer, optionalText, type Row, Statement, text } from "./rows.ts";
-import type { QueueRow } from "./transaction.ts";
+import { type QueueRow, texts } from "./queue-table.ts";
 
 /** What operators do: declare, cancel, pause, and bring dead letters back. */
 export class Operations {
@@ -19,7 +20,10 @@ export class Operations {
 
   constructor(db: DatabaseSync) {
     const columns = "place, seq, key, level, id, type, body, headers, submitted, keep";
-    this.#declare = new Statement(db, "INSERT INTO queue (name, levels, waiting) VALUES (?, ?, ?) ON CONFLICT DO NOTHING");
+    this.#declare = new Statement(
+      db,
+      "INSERT INTO queue (name, levels, waiting) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+    );
     this.#levels = new Statement(db, "SELECT levels FROM queue WHERE name = ?");
     this.#deadOf = new Statement(db, `SELECT ${columns} FROM dead WHERE queue = ? ORDER BY place`);
     this.#deadBySeq = new Statement(db, `SELECT ${columns} FROM dead WHERE seq = ? AND queue = ?`);
@@ -37,39 +41,42 @@ export class Operations {
   /** Without the write lock. */
   declaration(queue: string): QueueDeclaration | undefined {
     const row = this.#levels.get(queue);
-    return row === undefined ? undefined : { levels: checkLevels(JSON.parse(text(row, 0))) };
+    return row === undefined ? undefined : { levels: texts(text(row, 0)) };
   }
 
   cancel(parts: Parts, request: Requests["cancel"]): CancelResult {
     const { tx, items, line, endings } = parts;
-    const queue = tx.queue(request.queue);
+    const queue = tx.queues.find(request.queue);
     const receipt = items.receipt(queue, request.id, tx.wall);
     if (receipt?.outcome !== undefined) return "ended";
     const seq = items.locate(queue, request.id, tx.wall);
     const item = seq === undefined ? undefined : items.get(seq);
-    const key = item === undefined ? undefined : tx.keyById(item.key);
+    const key = item === undefined ? undefined : tx.keys.get(item.key);
     if (seq === undefined || item === undefined || key === undefined || key.queue !== queue.id) {
       return seq !== undefined && this.#deadBySeq.get(seq, queue.id) !== undefined ? "ended" : "missing";
     }
     const isHead = key.head === seq;
     if (isHead && key.state === LEASED && !key.held) {
       key.cancel = true;
-      tx.save(key);
+      tx.keys.save(key);
       return "requested";
     }
-    endings.end(queue, seq, isHead ? key.attempt : 0, { state: "cancelled" });
+    if (isHead) endings.endHead(queue, key, { state: "cancelled" });
+    else endings.end(queue, seq, { state: "cancelled" });
     if (items.removeDelayed(seq)) {
       key.delayed -= 1;
-      tx.touch(queue).delayed -= 1;
-      tx.save(key);
+      tx.queues.touch(queue).delayed -= 1;
+      tx.keys.save(key);
       return "cancelled";
     }
     key.waiting -= 1;
-    tx.touch(queue).waiting[item.level] = (queue.waiting[item.level] ?? 0) - 1;
-    tx.save(key);
-    if (isHead) {
+    tx.count(queue, item.level, -1);
+    tx.keys.save(key);
+    if (!isHead) key.gaps = true;
+    else {
       key.head = 0;
       key.attempt = 0;
+      key.granting = undefined;
       if (key.state !== LEASED) line.promote(key);
     }
     return "cancelled";
@@ -77,24 +84,23 @@ export class Operations {
 
   pause(parts: Parts, request: PauseRequest): undefined {
     const { tx } = parts;
-    const queue = tx.queue(request.queue);
+    const queue = tx.queues.find(request.queue);
     // Whoever waits for work looks again.
     tx.news = true;
-    tx.stirred.add(queue.id);
     if (request.key === undefined) {
-      tx.touch(queue).paused = request.paused;
+      tx.queues.touch(queue).paused = request.paused;
       return undefined;
     }
-    const key = tx.keyByName(queue, request.key) ?? (request.paused ? tx.makeKey(queue, request.key) : undefined);
+    const key = tx.keys.find(queue.id, request.key) ?? (request.paused ? tx.makeKey(queue, request.key) : undefined);
     if (key === undefined || key.paused === request.paused) return undefined;
     key.paused = request.paused;
     if (!key.paused && key.state === READY) key.readyAt = tx.wall;
-    tx.save(key);
+    tx.keys.save(key);
     return undefined;
   }
 
   revive(parts: Parts, request: ReviveRequest): number {
-    const queue = parts.tx.queue(request.queue);
+    const queue = parts.tx.queues.find(request.queue);
     const rows = request.ids === undefined ? this.#deadOf.all(queue.id) : this.#named(queue, request.ids);
     for (const row of rows) this.#reviveOne(parts, queue, row, request.action);
     return rows.length;
@@ -110,8 +116,9 @@ export class Operations {
   }
 
   findDead(queue: QueueRow, id: string): Row | undefined {
-    if (!id.startsWith("@")) return this.#deadById.get(queue.id, id);
-    const row = this.#deadBySeq.get(Number.parseInt(id.slice(1), 36), queue.id);
+    const seq = seqOfAssigned(id);
+    if (seq === undefined) return this.#deadById.get(queue.id, id);
+    const row = this.#deadBySeq.get(seq, queue.id);
     return row !== undefined && optionalText(row, 4) === undefined ? row : undefined;
   }
 
@@ -122,20 +129,27 @@ export class Operations {
     const id = optionalText(row, 4);
     const remembered = id ?? assignedId(seq);
     this.#removeDead.run(integer(row, 0));
-    tx.touch(queue).dead -= 1;
+    tx.queues.touch(queue).dead -= 1;
     if (action === "drop") {
       if (keep > 0) items.expireReceipt(queue, remembered, tx.wall + keep);
       return;
     }
     const keyName = text(row, 2);
     const level = integer(row, 3);
-    const key = tx.keyByName(queue, keyName) ?? tx.makeKey(queue, keyName);
+    const key = tx.keys.find(queue.id, keyName) ?? tx.makeKey(queue, keyName);
     items.add({
-      seq, key: key.id, level, id, payload: { type: text(row, 5), body: body(row, 6) }, headers: optionalText(row, 7),
-      submitted: integer(row, 8), keep, attempt: 0, due: 0,
+      seq,
+      key: key.id,
+      level,
+      id,
+      payload: { type: readType(row, 5), body: body(row, 6) },
+      headers: optionalText(row, 7),
+      submitted: integer(row, 8),
+      keep,
+      attempt: 0,
+      due: 0,
     });
     if (keep > 0) items.reopenReceipt(queue, remembered);
     line.arrive(queue, key, seq, level, false);
   }
 }
-

@@ -1,11 +1,13 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Failure } from "../../domain/failure.ts";
 import type { Outcome } from "../../engine/port.ts";
-import { assignedId, Items } from "./items.ts";
+import { assignedId } from "./assigned-id.ts";
+import { Items } from "./items.ts";
 import type { KeyRow } from "./key-row.ts";
 import { Line } from "./line.ts";
 import { Statement } from "./rows.ts";
-import { type QueueRow, Transaction } from "./transaction.ts";
+import type { QueueRow } from "./queue-table.ts";
+import { Transaction } from "./transaction.ts";
 
 /** What every step works with: the open transaction, the items, and the line of each key. */
 export interface Parts {
@@ -38,29 +40,47 @@ export class Endings {
     );
   }
 
-  /** Done, cancelled or replaced. `attempt` counts those since the item last became the head. */
-  end(queue: QueueRow, seq: number, attempt: number, outcome: Omit<Outcome, "at" | "attempt">): void {
+  /** Done, cancelled or replaced. */
+  end(queue: QueueRow, seq: number, outcome: EndOf): void {
     const removed = this.#items.remove(seq);
     if (removed === undefined) throw new Error(`Item ${seq} is not in the store.`);
-    if (removed.keep === 0) return;
-    this.#items.endReceipt(
-      this.#tx,
-      queue,
-      removed.id ?? assignedId(seq),
-      { ...outcome, at: this.#tx.wall, attempt: removed.attempt + attempt },
-      this.#tx.wall + removed.keep,
-    );
+    this.#note(queue, seq, removed, 0, outcome);
   }
 
-  bury(queue: QueueRow, key: KeyRow, seq: number, attempt: number, failure: Failure): void {
+  /** The same for the head of a key, whose latest attempts are counted in the key's row. */
+  endHead(queue: QueueRow, key: KeyRow, outcome: EndOf): void {
+    const { head, granting } = key;
+    if (granting !== undefined) this.#items.discard(head);
+    const removed = granting ?? this.#items.remove(head);
+    if (removed === undefined) throw new Error(`Item ${head} is not in the store.`);
+    this.#note(queue, head, removed, key.attempt, outcome);
+  }
+
+  bury(queue: QueueRow, key: KeyRow, failure: Failure): void {
+    const seq = key.head;
     const item = this.#items.get(seq);
     if (item === undefined) throw new Error(`Item ${seq} is not in the store.`);
-    const attempts = item.attempt + attempt;
+    const attempts = item.attempt + key.attempt;
     this.#bury.run(this.#tx.next(), queue.id, key.name, attempts, JSON.stringify(failure), this.#tx.wall, seq);
-    this.#items.remove(seq);
-    this.#tx.touch(queue).dead += 1;
+    this.#items.discard(seq);
+    this.#tx.queues.touch(queue).dead += 1;
     if (item.keep === 0) return;
     const outcome: Outcome = { state: "dead", at: this.#tx.wall, attempt: attempts, failure };
     this.#items.endReceipt(this.#tx, queue, item.id ?? assignedId(seq), outcome, undefined);
   }
+
+  #note(
+    queue: QueueRow,
+    seq: number,
+    item: { readonly id: string | undefined; readonly keep: number; readonly attempt: number },
+    attempt: number,
+    outcome: EndOf,
+  ): void {
+    if (item.keep === 0) return;
+    const whole: Outcome = { ...outcome, at: this.#tx.wall, attempt: item.attempt + attempt };
+    this.#items.endReceipt(this.#tx, queue, item.id ?? assignedId(seq), whole, this.#tx.wall + item.keep);
+  }
 }
+
+/** What is known of an ending beside its time. */
+type EndOf = Omit<Outcome, "at" | "attempt">;

@@ -14,8 +14,9 @@ export class Statement {
     this.#statement.setReturnArrays(true);
   }
 
+  /** A write. `get` does the same as `run` without building an object that says how many rows were changed. */
   run(...values: SQLInputValue[]): void {
-    this.#statement.run(...values);
+    this.#statement.get(...values);
   }
 
   /** How many rows were changed. */

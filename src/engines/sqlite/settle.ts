@@ -6,19 +6,25 @@ import type { Parts } from "./parts.ts";
 
 /** The one place where a lease is compared: same fence, still leased, not run out (G2). */
 function current(parts: Parts, [keyId, fence]: LeaseTuple): KeyRow | undefined {
-  const key = parts.tx.keyById(keyId);
-  if (key === undefined || key.state !== LEASED || key.fence !== fence || key.at <= parts.tx.monotonic) return undefined;
+  const key = parts.tx.keys.get(keyId);
+  if (key === undefined || key.state !== LEASED || key.fence !== fence || key.at <= parts.tx.monotonic)
+    return undefined;
   return key;
 }
 
-export function renew(parts: Parts, lease: LeaseTuple, leaseMs: number, progress: number | undefined): "lost" | "renewed" | "cancel" {
+export function renew(
+  parts: Parts,
+  lease: LeaseTuple,
+  leaseMs: number,
+  progress: number | undefined,
+): "lost" | "renewed" | "cancel" {
   const { tx } = parts;
   const key = current(parts, lease);
   if (key === undefined) return "lost";
   key.granted = tx.monotonic;
   key.at = tx.monotonic + leaseMs;
   if (progress !== undefined) key.progress = progress;
-  tx.save(key);
+  tx.keys.save(key);
   return key.cancel ? "cancel" : "renewed";
 }
 
@@ -42,14 +48,15 @@ function retry(parts: Parts, key: KeyRow, { delayMs, place }: Extract<Ending, { 
   const due = delayMs === 0 ? 0 : tx.wall + delayMs;
   if (place === "keep" || due === 0) {
     items.setDue(key.head, due);
+    key.gaps = true;
     key.place = tx.next();
     return endLease(parts, key);
   }
-  const queue = tx.queueById(key.queue);
+  const queue = tx.queues.get(key.queue);
   items.addAttempts(key.head, key.attempt);
   items.addDelayed(key.head, key.id, due, true);
   key.delayed += 1;
-  tx.touch(queue).delayed += 1;
+  tx.queues.touch(queue).delayed += 1;
   queue.running -= 1;
   tx.news = true;
   letGo(key);
@@ -58,13 +65,13 @@ function retry(parts: Parts, key: KeyRow, { delayMs, place }: Extract<Ending, { 
 
 function finish(parts: Parts, key: KeyRow, ending: Ending): void {
   const { tx, line, endings } = parts;
-  const queue = tx.touch(tx.queueById(key.queue));
+  const queue = tx.queues.touch(tx.queues.get(key.queue));
   queue.running -= 1;
-  if (ending.type === "dead") endings.bury(queue, key, key.head, key.attempt, ending.failure);
+  if (ending.type === "dead") endings.bury(queue, key, ending.failure);
   else if (ending.type === "done") {
     const { result } = ending;
-    endings.end(queue, key.head, key.attempt, result === undefined ? { state: "done" } : { state: "done", result });
-  } else endings.end(queue, key.head, key.attempt, { state: "cancelled" });
+    endings.endHead(queue, key, result === undefined ? { state: "done" } : { state: "done", result });
+  } else endings.endHead(queue, key, { state: "cancelled" });
   letGo(key);
   line.promote(key);
 }
@@ -75,4 +82,3 @@ function letGo(key: KeyRow): void {
   key.progress = undefined;
   key.cancel = false;
 }
-

@@ -1,3 +1,4 @@
+import type { Instant } from "../../domain/clock.ts";
 import { Claims, hold } from "./claim.ts";
 import { beginWrite, openDatabase, type Synchronous } from "./database.ts";
 import { DueDates } from "./due.ts";
@@ -6,10 +7,8 @@ import { Inspection } from "./inspect.ts";
 import type { Call, Granted, Kind, Replies, Reply, Requests } from "./messages.ts";
 import { Operations } from "./operate.ts";
 import { makeParts, type Parts } from "./parts.ts";
-import { Statement } from "./rows.ts";
 import { renew, settle } from "./settle.ts";
-import { submit } from "./submit.ts";
-import type { Moment } from "./transaction.ts";
+import { submitGroup } from "./submit.ts";
 import { Waiting } from "./waiting.ts";
 
 /** Receipts forgotten in one transaction, at most. */
@@ -37,12 +36,10 @@ export class Store {
   readonly #operations: Operations;
   readonly #inspection: Inspection;
   readonly #waiting = new Waiting();
-  readonly #now: () => Moment;
-  readonly #version: Statement;
-  #versionSeen = -1;
+  readonly #now: () => Instant;
   #forgetAt = 0;
 
-  constructor(file: string, synchronous: Synchronous, now: () => Moment) {
+  constructor(file: string, synchronous: Synchronous, now: () => Instant) {
     const db = openDatabase(file, synchronous);
     this.#file = file;
     this.#now = now;
@@ -51,7 +48,6 @@ export class Store {
     this.#dueDates = new DueDates(db);
     this.#operations = new Operations(db);
     this.#inspection = new Inspection(this.#parts, this.#operations);
-    this.#version = new Statement(db, "PRAGMA data_version");
     this.#write(() => this.#dueDates.endLeasesOfAnotherBoot(now().monotonic));
   }
 
@@ -70,7 +66,10 @@ export class Store {
     } catch (error) {
       const failure = describeStoreFailure(error, this.#file);
       for (const { call } of calls) this.#waiting.forget(call);
-      const told = calls.map(({ call }): Reply => ({ call, failure: { code: failure.code, message: failure.message } }));
+      const told = calls.map(({ call }): Reply => ({
+        call,
+        failure: { code: failure.code, message: failure.message },
+      }));
       return { replies: [...told, ...this.#waiting.takeDismissed()], ring: false };
     }
   }
@@ -78,11 +77,9 @@ export class Store {
   /** Something may have changed: another process rang, or time has passed. Serves whoever waits. */
   look(): BatchResult {
     const replies: Reply[] = [];
-    const version = Number(this.#version.get()?.[0]);
-    const changed = version !== this.#versionSeen;
-    this.#versionSeen = version;
     try {
-      if (changed) replies.push(...this.#read(() => this.#outcomesKnown()));
+      // Outcomes of this process's own making were told when they happened.
+      if (this.#parts.tx.begin(this.#now())) replies.push(...this.#outcomesKnown());
       const now = this.#now();
       const due = this.#dueDates.waitMs(this.#parts, now) === 0;
       if (due || this.#waiting.queues().some((queue) => this.#claims.anyReady(queue))) {
@@ -121,7 +118,12 @@ export class Store {
     this.#serve(replies);
   }
 
-  #runOne(one: Call): { readonly value: Replies[Kind] } | { readonly failure: { readonly code: "LEVELS_DIFFER"; readonly message: string } } | typeof WAITS {
+  #runOne(
+    one: Call,
+  ):
+    | { readonly value: Replies[Kind] }
+    | { readonly failure: { readonly code: "LEVELS_DIFFER"; readonly message: string } }
+    | typeof WAITS {
     const { call, kind, request } = one;
     const { tx } = this.#parts;
     switch (kind) {
@@ -133,7 +135,7 @@ export class Store {
         return { value: stored };
       }
       case "submit":
-        return { value: request.map((submission) => submit(this.#parts, submission)) };
+        return { value: { at: tx.wall, answers: request.flatMap((group) => submitGroup(this.#parts, group)) } };
       case "claim": {
         const granted = this.#claim(request);
         if (granted !== undefined) return { value: granted };
@@ -142,11 +144,11 @@ export class Store {
       }
       case "hold": {
         const held = hold(this.#parts, request);
-        return { value: held === undefined ? undefined : { ...this.#moment(), ...held } };
+        return { value: held === undefined ? undefined : { ...this.#began, ...held } };
       }
       case "renew": {
         const results = request.map(([lease, leaseMs, progress]) => renew(this.#parts, lease, leaseMs, progress));
-        return { value: { ...this.#moment(), results } };
+        return { value: { ...this.#began, results } };
       }
       case "settle":
         return { value: request.map(([lease, ending]) => settle(this.#parts, lease, ending)) };
@@ -169,7 +171,7 @@ export class Store {
       case "outcome": {
         const { known, outcome } = this.#inspection.outcome(request, this.#now());
         if (outcome !== undefined || !known) return { value: outcome };
-        this.#waiting.addOutcome(call, tx.queue(request.queue).id, request);
+        this.#waiting.addOutcome(call, tx.queues.find(request.queue).id, request);
         return WAITS;
       }
       case "abandon":
@@ -192,7 +194,7 @@ export class Store {
     if (!this.#writing) return undefined;
     this.#dueDates.settle(this.#parts);
     const grants = this.#claims.claim(this.#parts, request);
-    return grants.length === 0 ? undefined : { ...this.#moment(), grants };
+    return grants.length === 0 ? undefined : { ...this.#began, levels: this.#parts.tx.queues.find(request.queue).levels, grants };
   }
 
   /** Does the work in a transaction, then tells those who waited for items that ended in it. */
@@ -220,11 +222,7 @@ export class Store {
     return replies;
   }
 
-  #moment(): Moment {
-    return this.#began;
-  }
-
-  #began: Moment = { wall: 0, monotonic: 0 };
+  #began: Instant = { wall: 0, monotonic: 0 };
   #writing = false;
 
   #write<T>(work: () => T): T {
@@ -244,6 +242,7 @@ export class Store {
       return result;
     } catch (error) {
       if (db.isTransaction) db.exec("ROLLBACK");
+      tx.forget();
       throw error;
     } finally {
       this.#writing = false;

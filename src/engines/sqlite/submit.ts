@@ -1,53 +1,76 @@
+import type { Body } from "../../domain/payload.ts";
 import type { Accepted } from "../../engine/port.ts";
-import { assignedId, type ItemRow } from "./items.ts";
+import { assignedId } from "./assigned-id.ts";
+import type { ItemRow } from "./items.ts";
 import { IDLE, type KeyRow, LEASED } from "./key-row.ts";
-import type { RefusalTuple, SubmissionTuple } from "./messages.ts";
+import type { SubmitAnswer, SubmitGroup, SubmitTerms } from "./messages.ts";
 import type { Parts } from "./parts.ts";
-import type { QueueRow } from "./transaction.ts";
+import type { QueueRow } from "./queue-table.ts";
+
+interface Arrival {
+  readonly key: string;
+  readonly body: Body;
+  readonly id: string | undefined;
+  readonly headers: string | undefined;
+}
+
+/** Accepts a group of items that share their terms. */
+export function submitGroup(parts: Parts, [terms, entries]: SubmitGroup): readonly SubmitAnswer[] {
+  const queue = parts.tx.queues.find(terms.queue);
+  const level = queue.levels.indexOf(terms.level);
+  return entries.map(([key, body, id, headers]) =>
+    level === -1 ? ["LEVEL", queue.levels.join(", ")] : submit(parts, queue, level, terms, { key, body, id, headers }),
+  );
+}
 
 /** Accepts one item, or says why not. The order of the checks is part of the contract: a known id comes first. */
-export function submit(parts: Parts, submission: SubmissionTuple): Accepted | RefusalTuple {
-  const { tx, items, line } = parts;
-  const [queueName, keyName, id, levelName, type, body, headers, delayMs, mode, keyLimit, queueLimit, keepMs] = submission;
-  const queue = tx.queue(queueName);
-  const level = queue.levels.indexOf(levelName);
-  if (level === -1) return ["LEVEL", queue.levels.join(", ")];
-  if (id !== undefined) {
-    const first = items.receipt(queue, id, tx.wall);
-    if (first !== undefined) {
-      return accepted(queue, id, first.key, first.level, first.submitted, true, []);
-    }
-  }
-  let key = tx.keyByName(queue, keyName);
+function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms, arrival: Arrival): SubmitAnswer {
+  const { tx, items } = parts;
+  const { mode, keepMs } = terms;
+  const { id } = arrival;
+  const first = id === undefined ? undefined : items.receipt(queue, id, tx.wall);
+  if (id !== undefined && first !== undefined) return duplicate(queue, id, first);
+  let key = tx.keys.find(queue.id, arrival.key);
   if (mode === "strict" && key !== undefined && isBusy(key)) return ["KEY_BUSY", ""];
   const size = key === undefined ? 0 : key.waiting + key.delayed;
-  if (mode === "fifo" && size >= keyLimit) return ["KEY_FULL", ""];
-  const grows = mode !== "latest" || size === 0;
-  if (grows && waitingIn(queue) >= queueLimit) return ["QUEUE_FULL", ""];
-  const replaced = mode === "latest" && key !== undefined && size > 0 ? replaceWaiting(parts, queue, key, level, delayMs === 0) : NONE;
-  key ??= tx.makeKey(queue, keyName);
+  if (mode === "fifo" && size >= terms.keyLimit) return ["KEY_FULL", ""];
+  const replaces = mode === "latest" && key !== undefined && size > 0;
+  if (!replaces && waitingIn(queue) >= terms.queueLimit) return ["QUEUE_FULL", ""];
+  const replaced = replaces && key !== undefined ? replaceWaiting(parts, queue, key, level, terms.delayMs === 0) : undefined;
+  key ??= tx.makeKey(queue, arrival.key);
 
   const seq = tx.next();
   const item: ItemRow = {
-    seq, key: key.id, level, id, payload: { type, body }, headers, submitted: tx.wall, keep: keepMs, attempt: 0, due: 0,
+    seq,
+    key: key.id,
+    level,
+    id,
+    payload: { type: terms.type, body: arrival.body },
+    headers: arrival.headers,
+    submitted: tx.wall,
+    keep: keepMs,
+    attempt: 0,
+    due: 0,
   };
   items.add(item);
-  if (keepMs > 0) items.addReceipt(queue, item, keyName);
-  if (delayMs > 0) {
-    items.addDelayed(seq, key.id, tx.wall + delayMs, false);
-    tx.touch(queue).delayed += 1;
-    key.delayed += 1;
-    tx.saveLength(key);
-    tx.news = true;
-  } else {
-    line.arrive(queue, key, seq, level, false);
-    if (replaced.place !== undefined) {
-      // The newest state stands where the older one stood, so that frequent updates do not push a key back for ever.
-      key.place = replaced.place;
-      key.readyAt = replaced.readyAt;
-    }
+  if (keepMs > 0) items.addReceipt(queue, item, arrival.key);
+  arrive(parts, queue, key, item, terms.delayMs);
+  if (replaced === undefined) return seq;
+  if (replaced.place !== undefined) {
+    // The newest state stands where the older one stood, so that frequent updates do not push a key back for ever.
+    key.place = replaced.place;
+    key.readyAt = replaced.readyAt;
   }
-  return accepted(queue, id ?? assignedId(seq), keyName, level, tx.wall, false, replaced.ids);
+  return accepted(queue, id ?? assignedId(seq), arrival.key, level, tx.wall, replaced.ids);
+}
+
+function arrive({ tx, items, line }: Parts, queue: QueueRow, key: KeyRow, item: ItemRow, delayMs: number): void {
+  if (delayMs === 0) return line.arrive(queue, key, item.seq, item.level, false);
+  items.addDelayed(item.seq, key.id, tx.wall + delayMs, false);
+  tx.queues.touch(queue).delayed += 1;
+  key.delayed += 1;
+  tx.keys.saveLength(key);
+  tx.news = true;
 }
 
 interface Replaced {
@@ -57,39 +80,38 @@ interface Replaced {
   readonly readyAt: number;
 }
 
-const NONE: Replaced = { ids: [], place: undefined, readyAt: 0 };
-
 /** Every item of the key that does not run gives way to the newer one. */
 function replaceWaiting(parts: Parts, queue: QueueRow, key: KeyRow, level: number, arrivesNow: boolean): Replaced {
   const { tx, items, line, endings } = parts;
   const ids: string[] = [];
+  const { readyAt } = key;
   let place: number | undefined;
-  const end = (seq: number, attempt: number): void => {
-    const item = items.get(seq);
-    // A link without an item was cancelled before.
-    if (item === undefined) return;
-    ids.push(item.id ?? assignedId(seq));
-    endings.end(queue, seq, attempt, { state: "replaced" });
-    if (items.removeDelayed(seq)) {
-      key.delayed -= 1;
-      tx.touch(queue).delayed -= 1;
-    } else {
-      key.waiting -= 1;
-      tx.touch(queue).waiting[item.level] = (queue.waiting[item.level] ?? 0) - 1;
-    }
-  };
-  const readyAt = key.readyAt;
-  const headWaits = key.head !== 0 && (key.state !== LEASED || key.held);
-  if (headWaits) {
+  if (key.head !== 0 && (key.state !== LEASED || key.held)) {
     if (key.level === level && arrivesNow && key.state !== LEASED && key.attempt === 0) place = key.place;
-    end(key.head, key.attempt);
+    ids.push(items.get(key.head)?.id ?? assignedId(key.head));
+    endings.endHead(queue, key, { state: "replaced" });
+    key.waiting -= 1;
+    tx.count(queue, key.level, -1);
     key.head = 0;
     key.attempt = 0;
+    key.granting = undefined;
     if (key.state !== LEASED) key.state = IDLE;
   }
-  for (const seq of line.empty(key)) end(seq, 0);
-  for (const seq of items.delayedOf(key.id)) end(seq, 0);
-  tx.save(key);
+  for (const seq of [...line.empty(key), ...items.delayedOf(key.id)]) {
+    const item = items.get(seq);
+    // A link without an item was cancelled before.
+    if (item === undefined) continue;
+    ids.push(item.id ?? assignedId(seq));
+    endings.end(queue, seq, { state: "replaced" });
+    if (items.removeDelayed(seq)) {
+      key.delayed -= 1;
+      tx.queues.touch(queue).delayed -= 1;
+    } else {
+      key.waiting -= 1;
+      tx.count(queue, item.level, -1);
+    }
+  }
+  tx.keys.save(key);
   return { ids, place, readyAt };
 }
 
@@ -103,8 +125,15 @@ function waitingIn(queue: QueueRow): number {
   return waiting;
 }
 
-function accepted(
-  queue: QueueRow, id: string, key: string, level: number, at: number, duplicate: boolean, replaced: readonly string[],
+function duplicate(
+  queue: QueueRow,
+  id: string,
+  first: { readonly key: string; readonly level: number; readonly submitted: number },
 ): Accepted {
-  return { id, key, level: queue.levels[level] ?? "", at, duplicate, replaced };
+  return { ...accepted(queue, id, first.key, first.level, first.submitted, []), duplicate: true };
 }
+
+function accepted(queue: QueueRow, id: string, key: string, level: number, at: number, replaced: readonly string[]): Accepted {
+  return { id, key, level: queue.levels[level] ?? "", at, duplicate: false, replaced };
+}
+

@@ -24,7 +24,9 @@ export class ThreadLink {
     thread.on("message", (message: FromThread) => {
       if (message.type === "replies") this.#receive(message.replies);
     });
-    thread.on("error", (error) => this.#end(new StoreFailure("STORE_UNAVAILABLE", `The store's thread failed: ${String(error)}`, { cause: error })));
+    thread.on("error", (error) =>
+      this.#end(new StoreFailure("STORE_UNAVAILABLE", `The store's thread failed: ${String(error)}`, { cause: error })),
+    );
     thread.once("exit", () => this.#end(new Closed()));
   }
 
@@ -53,7 +55,10 @@ export class ThreadLink {
   }
 
   /** Like `call`, with the number by which the call can be abandoned. */
-  start<K extends Kind>(kind: K, request: Requests[K]): { readonly number: number; readonly reply: Promise<Replies[K]> } {
+  start<K extends Kind>(
+    kind: K,
+    request: Requests[K],
+  ): { readonly number: number; readonly reply: Promise<Replies[K]> } {
     if (this.#ended !== undefined) return { number: 0, reply: Promise.reject(this.#ended) };
     this.#lastCall += 1;
     const number = this.#lastCall;

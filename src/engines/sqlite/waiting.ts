@@ -72,4 +72,4 @@ export class Waiting {
   }
 }
 
-const NOTHING_GRANTED = { wall: 0, monotonic: 0, grants: [] } as const;
+const NOTHING_GRANTED = { wall: 0, monotonic: 0, levels: [], grants: [] } as const;

@@ -1,0 +1,161 @@
+import type { DatabaseSync } from "node:sqlite";
+import { IDLE, KEY_COLUMNS, type KeyRow, newKey, READY, readKey, writeLanes } from "./key-row.ts";
+import { Statement } from "./rows.ts";
+
+/** Rows kept between transactions. Enough for the keys that are worked on; a backlog does not fill memory. */
+const MOST_CACHED = 10_000;
+
+/** How much of a row must be written back. One that only got a longer line leaves the indexes alone. */
+const CLEAN = 0;
+const LENGTH = 1;
+const WHOLE = 2;
+
+interface CachedKey {
+  readonly row: KeyRow;
+  stored: boolean;
+  dirty: number;
+}
+
+/**
+ * The rows of keys, read at most once and written back once per transaction. They stay valid from one transaction
+ * to the next as long as no other process wrote; the transaction says when that is no longer so.
+ */
+export class KeyTable {
+  readonly #byName = new Map<string, CachedKey>();
+  readonly #byId = new Map<number, CachedKey>();
+  readonly #dirty = new Set<CachedKey>();
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(db: DatabaseSync) {
+    this.#statements = prepare(db);
+  }
+
+  find(queue: number, name: string): KeyRow | undefined {
+    const cached = this.#byName.get(`${queue} ${name}`);
+    if (cached !== undefined) return cached.row;
+    const found = this.#statements.byName.get(queue, name);
+    return found === undefined ? undefined : this.#cache(readKey(found), true);
+  }
+
+  get(id: number): KeyRow | undefined {
+    const cached = this.#byId.get(id);
+    if (cached !== undefined) return cached.row;
+    const found = this.#statements.byId.get(id);
+    return found === undefined ? undefined : this.#cache(readKey(found), true);
+  }
+
+  add(id: number, queue: number, name: string): KeyRow {
+    return this.#cache(newKey(id, queue, name), false);
+  }
+
+  /** The row was changed in any way. */
+  save(key: KeyRow): void {
+    this.#mark(key, WHOLE);
+  }
+
+  /** Only counts and lanes were changed. */
+  saveLength(key: KeyRow): void {
+    this.#mark(key, LENGTH);
+  }
+
+  /** Makes the rows visible to queries. */
+  flush(): void {
+    for (const cached of this.#dirty) this.#write(cached);
+    this.#dirty.clear();
+  }
+
+  /** What is in memory may not be what is in the store. */
+  forget(): void {
+    this.#byId.clear();
+    this.#byName.clear();
+    this.#dirty.clear();
+  }
+
+  trim(): void {
+    if (this.#byId.size > MOST_CACHED) this.forget();
+  }
+
+  #mark(key: KeyRow, dirty: number): void {
+    const cached = this.#byId.get(key.id);
+    if (cached === undefined) throw new Error(`Key ${key.id} is not part of this transaction.`);
+    if (cached.dirty < dirty) {
+      cached.dirty = dirty;
+      this.#dirty.add(cached);
+    }
+  }
+
+  #write(cached: CachedKey): void {
+    const { row, stored, dirty } = cached;
+    cached.dirty = CLEAN;
+    if (row.state === IDLE && !row.paused && row.delayed === 0) {
+      if (stored) this.#statements.delete.run(row.id);
+      // Forgotten here too: the next arrival makes a new row with a new id.
+      this.#byId.delete(row.id);
+      this.#byName.delete(`${row.queue} ${row.name}`);
+      return;
+    }
+    if (!stored && row.state === READY && row.lanes.length === 0 && !row.paused && row.delayed === 0) {
+      // By far the most frequent: an item came for a key that had none.
+      this.#statements.insertReady.run(row.id, row.queue, row.name, row.head, row.level, row.place, row.readyAt);
+    } else if (!stored) {
+      this.#statements.insertBare.run(row.id, row.queue, row.name);
+      this.#update(row);
+    } else if (dirty === LENGTH) {
+      this.#statements.saveLength.run(row.waiting, row.delayed, writeLanes(row.lanes), row.id);
+    } else {
+      this.#update(row);
+    }
+    cached.stored = true;
+  }
+
+  #update(row: KeyRow): void {
+    this.#statements.save.run(
+      row.state,
+      row.paused ? 1 : 0,
+      row.head,
+      row.level,
+      row.place,
+      row.readyAt,
+      row.attempt,
+      row.at,
+      row.granted,
+      row.fence,
+      row.held ? 1 : 0,
+      row.cancel ? 1 : 0,
+      row.since,
+      row.worker ?? null,
+      row.progress ?? null,
+      row.waiting,
+      row.delayed,
+      writeLanes(row.lanes),
+      row.gaps ? 1 : 0,
+      row.id,
+    );
+  }
+
+  #cache(row: KeyRow, stored: boolean): KeyRow {
+    const cached = { row, stored, dirty: CLEAN };
+    this.#byId.set(row.id, cached);
+    this.#byName.set(`${row.queue} ${row.name}`, cached);
+    return row;
+  }
+}
+
+function prepare(db: DatabaseSync) {
+  return {
+    byName: new Statement(db, `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND name = ?`),
+    byId: new Statement(db, `SELECT ${KEY_COLUMNS} FROM key WHERE id = ?`),
+    insertReady: new Statement(
+      db,
+      "INSERT INTO key (id, queue, name, state, head, level, place, ready_at, waiting) VALUES (?, ?, ?, 1, ?, ?, ?, ?, 1)",
+    ),
+    insertBare: new Statement(db, "INSERT INTO key (id, queue, name, state) VALUES (?, ?, ?, 0)"),
+    saveLength: new Statement(db, "UPDATE key SET waiting = ?, delayed = ?, lanes = ? WHERE id = ?"),
+    save: new Statement(
+      db,
+      "UPDATE key SET state = ?, paused = ?, head = ?, level = ?, place = ?, ready_at = ?, attempt = ?, at = ?, granted = ?, fence = ?, " +
+        "held = ?, cancel = ?, since = ?, worker = ?, progress = ?, waiting = ?, delayed = ?, lanes = ?, gaps = ? WHERE id = ?",
+    ),
+    delete: new Statement(db, "DELETE FROM key WHERE id = ?"),
+  };
+}
