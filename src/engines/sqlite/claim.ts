@@ -2,12 +2,15 @@ import type { DatabaseSync } from "node:sqlite";
 import { LevelChooser } from "../../domain/level.ts";
 import { endLease } from "./due.ts";
 import { assignedId } from "./assigned-id.ts";
-import { type KeyRow, LEASED } from "./key-row.ts";
+import { type KeyRow, LEASED, READY } from "./key-row.ts";
 import type { GrantTuple, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 import { integer, type Row, Statement } from "./rows.ts";
 import type { QueueRow } from "./queue-table.ts";
 import type { Transaction } from "./transaction.ts";
+
+/** How long a worker may go on with one key while others are ready: too short to be felt by those that wait. */
+const LONGEST_STREAK_MS = 10;
 
 /** Hands out ready keys. */
 export class Claims {
@@ -35,9 +38,10 @@ export class Claims {
     const { tx } = parts;
     const queue = tx.queues.find(request.queue);
     if (queue.paused) return [];
+    const grants = this.#goOn(parts, queue, request);
+    if (grants.length === request.max) return grants;
     tx.keys.flush();
-    const lines = this.#readyLines(queue, request.max);
-    const grants: GrantTuple[] = [];
+    const lines = this.#readyLines(queue, request.max - grants.length);
     while (grants.length < request.max) {
       const level = this.#chooser(queue).choose(waitedMs(lines, tx), request.patienceMs);
       const line = level === undefined ? undefined : lines[level];
@@ -51,6 +55,37 @@ export class Claims {
       }
     }
     return grants;
+  }
+
+  /**
+   * A worker that has just finished an item of a key goes on with the key's next one, if nothing more urgent is
+   * ready and it has not had the key for long. To hand the key to another worker instead would write its row twice.
+   */
+  #goOn(parts: Parts, queue: QueueRow, request: Requests["claim"]): GrantTuple[] {
+    const { tx } = parts;
+    const grants: GrantTuple[] = [];
+    const own = tx.released.filter(({ key, worker }) => worker === request.worker && mayGoOn(tx, queue, key));
+    if (own.length === 0) return grants;
+    const mostUrgent = this.#mostUrgentReady(tx, queue);
+    for (const { key } of own) {
+      if (grants.length === request.max) break;
+      if (key.level > mostUrgent) continue;
+      const since = key.streakSince;
+      grants.push(this.#grant(parts, queue, key, request.worker, request.leaseMs));
+      key.streakSince = since;
+    }
+    return grants;
+  }
+
+  #mostUrgentReady(tx: Transaction, queue: QueueRow): number {
+    const stored = queue.levels.findIndex((_, level) => this.#ready.get(queue.id, level, 1) !== undefined);
+    let mostUrgent = stored === -1 ? queue.levels.length : stored;
+    // Those that became ready in this very transaction are not stored yet.
+    for (const key of tx.opened) {
+      if (key.queue === queue.id && key.state === READY && !key.paused && key.level < mostUrgent)
+        mostUrgent = key.level;
+    }
+    return mostUrgent;
   }
 
   /** The ready keys of each level, as many as may be needed; of the levels after that, one, to see how long it waits. */
@@ -68,6 +103,7 @@ export class Claims {
     const item = items.forGrant(key.head);
     if (item === undefined) throw new Error(`Key ${key.id} is ready without an item.`);
     key.granting = item;
+    key.streakSince = tx.monotonic;
     lease(tx, key, worker, leaseMs);
     key.attempt += 1;
     key.waiting -= 1;
@@ -115,6 +151,12 @@ function lease(tx: Transaction, key: KeyRow, worker: string, leaseMs: number): v
   key.worker = worker;
   key.since = tx.wall;
   key.progress = undefined;
+}
+
+function mayGoOn(tx: Transaction, queue: QueueRow, key: KeyRow): boolean {
+  return (
+    key.queue === queue.id && key.state === READY && !key.paused && tx.monotonic - key.streakSince <= LONGEST_STREAK_MS
+  );
 }
 
 function readyKey(tx: Transaction, row: Row): KeyRow {

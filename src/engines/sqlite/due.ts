@@ -16,15 +16,21 @@ export class DueDates {
   readonly #ofAnotherBoot: Statement;
 
   constructor(db: DatabaseSync) {
-    this.#nextLeased = new Statement(db, "SELECT min(at) FROM key WHERE state = 2");
-    this.#nextBlocked = new Statement(db, "SELECT min(at) FROM key WHERE state = 3");
+    this.#nextLeased = new Statement(
+      db,
+      "SELECT at FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 ORDER BY at LIMIT 1",
+    );
+    this.#nextBlocked = new Statement(
+      db,
+      "SELECT at FROM key INDEXED BY key_due WHERE state >= 2 AND state = 3 ORDER BY at LIMIT 1",
+    );
     this.#expired = new Statement(
       db,
-      `SELECT id FROM key WHERE state = 2 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
+      `SELECT id FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
     );
     this.#unblocked = new Statement(
       db,
-      `SELECT id FROM key WHERE state = 3 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
+      `SELECT id FROM key INDEXED BY key_due WHERE state >= 2 AND state = 3 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
     );
     this.#ofAnotherBoot = new Statement(db, "UPDATE key SET at = 0 WHERE state = 2 AND granted > ?");
   }
@@ -56,8 +62,6 @@ export class DueDates {
     const now: Instant = { wall: tx.wall, monotonic: tx.monotonic };
     if (this.waitMs(parts, now) > 0) return;
     tx.keys.flush();
-    for (const key of keysOf(parts, this.#expired.all(tx.monotonic))) endLease(parts, key);
-    for (const key of keysOf(parts, this.#unblocked.all(tx.wall))) line.unblock(key);
     for (const { seq, key: keyId, front } of items.dueDelayed(tx.wall, AT_A_TIME)) {
       items.removeDelayed(seq);
       const key = tx.keys.get(keyId);
@@ -68,6 +72,8 @@ export class DueDates {
       tx.queues.touch(queue).delayed -= 1;
       line.arrive(queue, key, seq, item.level, front);
     }
+    for (const key of keysOf(parts, this.#unblocked.all(tx.wall))) line.unblock(key);
+    for (const key of keysOf(parts, this.#expired.all(tx.monotonic))) endLease(parts, key);
   }
 }
 

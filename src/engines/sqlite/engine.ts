@@ -34,7 +34,15 @@ import type {
   Submission,
   SubmitResult,
 } from "../../engine/port.ts";
-import type { Granted, LeaseTuple, RefusalTuple, SubmitEntry, SubmitGroup, SubmitTerms, ThreadData } from "./messages.ts";
+import type {
+  Granted,
+  LeaseTuple,
+  RefusalTuple,
+  SubmitEntry,
+  SubmitGroup,
+  SubmitTerms,
+  ThreadData,
+} from "./messages.ts";
 import { assignedId } from "./assigned-id.ts";
 import { ThreadLink } from "./thread-link.ts";
 

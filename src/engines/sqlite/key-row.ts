@@ -52,6 +52,8 @@ export interface KeyRow {
   lanes: Lane[];
   /** A lane may hold links to items that are gone, or not due yet: look before one becomes the head. */
   gaps: boolean;
+  /** Since when one worker has had this key, item after item, without a pause. Not stored. */
+  streakSince: number;
   /** What the last grant read of the head, so that its end need not read it again. Not stored. */
   granting: { readonly id: string | undefined; readonly keep: number; readonly attempt: number } | undefined;
 }
@@ -83,6 +85,7 @@ export function newKey(id: number, queue: number, name: string): KeyRow {
     delayed: 0,
     lanes: [],
     gaps: false,
+    streakSince: 0,
     granting: undefined,
   };
 }
@@ -111,6 +114,7 @@ export function readKey(row: Row): KeyRow {
     delayed: integer(row, 19),
     lanes: readLanes(optionalText(row, 20)),
     gaps: integer(row, 21) === 1,
+    streakSince: 0,
     granting: undefined,
   };
 }

@@ -66,13 +66,21 @@ export class Line {
   /** The lease ended and the head stays: as it was before. */
   resume(key: KeyRow): void {
     if (key.head === 0) return this.promote(key);
-    const lane = key.lanes[0];
     // While it was leased, a more urgent item may have come.
-    if (lane !== undefined && lane.level < key.level) {
+    if (this.#waitsAbove(key)) {
       this.stepBack(key);
       return this.promote(key);
     }
     this.#open(key, this.#items.due(key.head) ?? 0);
+  }
+
+  #waitsAbove(key: KeyRow): boolean {
+    for (;;) {
+      const lane = key.lanes[0];
+      if (lane === undefined || lane.level >= key.level) return false;
+      if (!key.gaps || this.#items.due(lane.first) !== undefined) return true;
+      this.#popFront(key, lane);
+    }
   }
 
   /** The time of a blocked head has come. */
@@ -107,6 +115,7 @@ export class Line {
     } else {
       key.state = READY;
       key.readyAt = this.#tx.wall;
+      this.#tx.opened.push(key);
       if (!key.paused) this.#tx.untaken += 1;
     }
     this.#tx.keys.save(key);

@@ -101,6 +101,8 @@ export class Operations {
 
   revive(parts: Parts, request: ReviveRequest): number {
     const queue = parts.tx.queues.find(request.queue);
+    // An item that comes back has the number it had.
+    parts.items.flush();
     const rows = request.ids === undefined ? this.#deadOf.all(queue.id) : this.#named(queue, request.ids);
     for (const row of rows) this.#reviveOne(parts, queue, row, request.action);
     return rows.length;

@@ -32,6 +32,10 @@ export class QueueTable {
     );
   }
 
+  has(name: string): boolean {
+    return (this.#byName.get(name) ?? this.#load(this.#selectByName.get(name))) !== undefined;
+  }
+
   find(name: string): QueueRow {
     const queue = this.#byName.get(name) ?? this.#load(this.#selectByName.get(name));
     if (queue === undefined) throw new Error(`Queue ${name} was not declared.`);

@@ -57,8 +57,7 @@ const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE UNIQUE INDEX key_name ON key (queue, name);
   CREATE INDEX key_ready ON key (queue, level, place) WHERE state = 1 AND paused = 0;
-  CREATE INDEX key_leased ON key (at) WHERE state = 2;
-  CREATE INDEX key_blocked ON key (at) WHERE state = 3;
+  CREATE INDEX key_due ON key (state, at) WHERE state >= 2;
 
   CREATE TABLE item (
     seq INTEGER PRIMARY KEY,

@@ -1,6 +1,6 @@
 import type { Ending, SettleResult } from "../../engine/port.ts";
 import { endLease } from "./due.ts";
-import { type KeyRow, LEASED } from "./key-row.ts";
+import { type KeyRow, LEASED, READY } from "./key-row.ts";
 import type { LeaseTuple } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 
@@ -39,7 +39,7 @@ export function settle(parts: Parts, lease: LeaseTuple, ending: Ending): SettleR
 
 /** The attempt is given back: the item was not tried to its end. A hold has no attempt to give. */
 function release(parts: Parts, key: KeyRow): void {
-  if (!key.held) key.attempt -= 1;
+  if (!key.held && !key.cancel) key.attempt -= 1;
   endLease(parts, key);
 }
 
@@ -72,8 +72,10 @@ function finish(parts: Parts, key: KeyRow, ending: Ending): void {
     const { result } = ending;
     endings.endHead(queue, key, result === undefined ? { state: "done" } : { state: "done", result });
   } else endings.endHead(queue, key, { state: "cancelled" });
+  const { worker } = key;
   letGo(key);
   line.promote(key);
+  if (worker !== undefined && key.state === READY && !key.paused) tx.released.push({ key, worker });
 }
 
 function letGo(key: KeyRow): void {

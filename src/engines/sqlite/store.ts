@@ -1,10 +1,11 @@
 import type { Instant } from "../../domain/clock.ts";
+import { InvalidInput } from "../../domain/errors.ts";
 import { Claims, hold } from "./claim.ts";
 import { beginWrite, openDatabase, type Synchronous } from "./database.ts";
 import { DueDates } from "./due.ts";
 import { describeStoreFailure } from "./failure.ts";
 import { Inspection } from "./inspect.ts";
-import type { Call, Granted, Kind, Replies, Reply, Requests } from "./messages.ts";
+import type { Call, Granted, Kind, PlainFailure, Replies, Reply } from "./messages.ts";
 import { Operations } from "./operate.ts";
 import { makeParts, type Parts } from "./parts.ts";
 import { renew, settle } from "./settle.ts";
@@ -56,12 +57,9 @@ export class Store {
   }
 
   run(calls: readonly Call[]): BatchResult {
-    const replies: Reply[] = [];
     try {
-      // Only what is committed is told, and only then are those who waited let go.
-      const writes = calls.filter((call) => !this.#isRead(call));
-      if (writes.length > 0) return this.#written(() => this.#runAll(calls, replies), replies);
-      this.#read(() => this.#runAll(calls, replies));
+      if (!calls.every((call) => this.#isRead(call))) return this.#written(calls);
+      const replies = this.#read(() => this.#runAll(calls));
       return { replies: [...replies, ...this.#waiting.takeDismissed()], ring: false };
     } catch (error) {
       const failure = describeStoreFailure(error, this.#file);
@@ -76,19 +74,19 @@ export class Store {
 
   /** Something may have changed: another process rang, or time has passed. Serves whoever waits. */
   look(): BatchResult {
-    const replies: Reply[] = [];
+    const told: Reply[] = [];
     try {
       // Outcomes of this process's own making were told when they happened.
-      if (this.#parts.tx.begin(this.#now())) replies.push(...this.#outcomesKnown());
-      const now = this.#now();
-      const due = this.#dueDates.waitMs(this.#parts, now) === 0;
-      if (due || this.#waiting.queues().some((queue) => this.#claims.anyReady(queue))) {
-        return this.#written(() => this.#serve(replies), replies);
-      }
+      if (this.#parts.tx.begin(this.#now())) told.push(...this.#outcomesKnown());
+      const due = this.#dueDates.waitMs(this.#parts, this.#now()) === 0;
+      if (!due && !this.#waiting.queues().some((queue) => this.#claims.anyReady(queue)))
+        return { replies: told, ring: false };
+      const { replies, ring } = this.#written([]);
+      return { replies: [...told, ...replies], ring };
     } catch {
       // Whoever waits goes on waiting; the next look tells whether the store is back.
+      return { replies: told, ring: false };
     }
-    return { replies, ring: false };
   }
 
   /** How long a look can be put off; Infinity if nobody waits or nothing is due. */
@@ -110,104 +108,104 @@ export class Store {
     return !this.#claims.anyReady(request.queue) && this.#dueDates.waitMs(this.#parts, this.#now()) > 0;
   }
 
-  #runAll(calls: readonly Call[], replies: Reply[]): void {
+  #runAll(calls: readonly Call[]): Reply[] {
+    const replies: Reply[] = [];
+    // What came due before comes before what is asked for now.
+    if (this.#writing) this.#dueDates.settle(this.#parts);
     for (const one of calls) {
-      const value = this.#runOne(one);
-      if (value !== WAITS) replies.push({ call: one.call, ...value });
+      const stranger = this.#undeclared(one);
+      if (stranger !== undefined) replies.push({ call: one.call, failure: stranger });
+      else {
+        const value = this.#runOne(one);
+        if (value !== WAITS) replies.push({ call: one.call, value });
+      }
     }
-    this.#serve(replies);
+    if (this.#writing) this.#serve(replies);
+    return replies;
   }
 
-  #runOne(
-    one: Call,
-  ):
-    | { readonly value: Replies[Kind] }
-    | { readonly failure: { readonly code: "LEVELS_DIFFER"; readonly message: string } }
-    | typeof WAITS {
+  /** A queue that nobody declared on this handle: the caller's mistake, and nobody else's call should fail for it. */
+  #undeclared({ kind, request }: Call): PlainFailure | undefined {
+    if (kind === "declare" || request === null || !("queue" in request) || request.queue === undefined)
+      return undefined;
+    if (this.#parts.tx.queues.has(request.queue) || kind === "queues") return undefined;
+    const { code, message } = new InvalidInput("queue", request.queue, "a queue that was declared");
+    return { code, message };
+  }
+
+  #runOne(one: Call): Replies[Kind] | typeof WAITS {
     const { call, kind, request } = one;
     const { tx } = this.#parts;
     switch (kind) {
-      case "declare": {
-        const stored = this.#operations.declaration(request.queue) ?? this.#operations.declare(request);
-        const same = request.levels === undefined || String(request.levels) === String(stored.levels);
-        if (same) return { value: stored };
-        // The caller makes the error out of the two lists.
-        return { value: stored };
-      }
+      case "declare":
+        return this.#operations.declaration(request.queue) ?? this.#operations.declare(request);
       case "submit":
-        return { value: { at: tx.wall, answers: request.flatMap((group) => submitGroup(this.#parts, group)) } };
-      case "claim": {
-        const granted = this.#claim(request);
-        if (granted !== undefined) return { value: granted };
+        return { at: tx.wall, answers: request.flatMap((group) => submitGroup(this.#parts, group)) };
+      case "claim":
         this.#waiting.addClaim(call, request);
         return WAITS;
-      }
       case "hold": {
         const held = hold(this.#parts, request);
-        return { value: held === undefined ? undefined : { ...this.#began, ...held } };
+        return held === undefined ? undefined : { ...this.#began, ...held };
       }
       case "renew": {
         const results = request.map(([lease, leaseMs, progress]) => renew(this.#parts, lease, leaseMs, progress));
-        return { value: { ...this.#began, results } };
+        return { ...this.#began, results };
       }
       case "settle":
-        return { value: request.map(([lease, ending]) => settle(this.#parts, lease, ending)) };
+        return request.map(([lease, ending]) => settle(this.#parts, lease, ending));
       case "cancel":
-        return { value: this.#operations.cancel(this.#parts, request) };
+        return this.#operations.cancel(this.#parts, request);
       case "pause":
-        return { value: this.#operations.pause(this.#parts, request) };
+        return this.#operations.pause(this.#parts, request);
       case "revive":
-        return { value: this.#operations.revive(this.#parts, request) };
+        return this.#operations.revive(this.#parts, request);
       case "find":
-        return { value: this.#inspection.find(request, this.#now()) };
+        return this.#inspection.find(request, this.#now());
       case "queues":
-        return { value: this.#inspection.queues(request) };
+        return this.#inspection.queues(request);
       case "keys":
-        return { value: this.#inspection.keys(request, this.#now()) };
+        tx.keys.flush();
+        return this.#inspection.keys(request, this.#now());
       case "dead":
-        return { value: this.#inspection.dead(request) };
+        return this.#inspection.dead(request);
       case "check":
-        return { value: this.#inspection.check(this.#now()) };
+        return this.#inspection.check(this.#now());
       case "outcome": {
         const { known, outcome } = this.#inspection.outcome(request, this.#now());
-        if (outcome !== undefined || !known) return { value: outcome };
+        if (outcome !== undefined || !known) return outcome;
         this.#waiting.addOutcome(call, tx.queues.find(request.queue).id, request);
         return WAITS;
       }
       case "abandon":
         this.#waiting.dismiss(request.call);
-        return { value: undefined };
+        return undefined;
     }
   }
 
-  /** Those who wait get what has become ready, first come first served. */
+  /** Those who wait for work get what has become ready, first come first served. */
   #serve(replies: Reply[]): void {
-    if (!this.#writing) return;
-    this.#dueDates.settle(this.#parts);
+    const empty = new Set<string>();
     for (const { call, request } of this.#waiting.claims()) {
-      const granted = this.#claim(request);
-      if (granted !== undefined) replies.push({ call, value: granted });
+      if (empty.has(request.queue)) continue;
+      const grants = this.#claims.claim(this.#parts, request);
+      if (grants.length === 0) empty.add(request.queue);
+      else {
+        const { levels } = this.#parts.tx.queues.find(request.queue);
+        const granted: Granted = { ...this.#began, levels, grants };
+        replies.push({ call, value: granted });
+      }
     }
   }
 
-  #claim(request: Requests["claim"]): Granted | undefined {
-    if (!this.#writing) return undefined;
-    this.#dueDates.settle(this.#parts);
-    const grants = this.#claims.claim(this.#parts, request);
-    return grants.length === 0 ? undefined : { ...this.#began, levels: this.#parts.tx.queues.find(request.queue).levels, grants };
-  }
-
-  /** Does the work in a transaction, then tells those who waited for items that ended in it. */
-  #written(work: () => void, replies: Reply[]): BatchResult {
-    this.#write(work);
+  /** In one transaction. Only what is committed is told, and only then are those who waited let go. */
+  #written(calls: readonly Call[]): BatchResult {
+    const replies = this.#write(() => this.#runAll(calls));
     for (const { call } of replies) this.#waiting.forget(call);
     replies.push(...this.#waiting.takeDismissed());
     const { tx } = this.#parts;
     const ring = tx.untaken > 0 || tx.news;
-    if (tx.ended.length > 0 && !this.#waiting.noOutcomes) {
-      const ended = [...tx.ended];
-      replies.push(...this.#read(() => this.#outcomesKnown(ended)));
-    }
+    if (tx.ended.length > 0 && !this.#waiting.noOutcomes) replies.push(...this.#outcomesKnown([...tx.ended]));
     return { replies, ring };
   }
 
@@ -237,12 +235,14 @@ export class Store {
         const forgotten = items.forgetExpired(tx.wall, FORGET_AT_A_TIME);
         this.#forgetAt = forgotten === FORGET_AT_A_TIME ? tx.wall : tx.wall + FORGET_EVERY_MS;
       }
+      items.flush();
       tx.finish();
       db.exec("COMMIT");
       return result;
     } catch (error) {
       if (db.isTransaction) db.exec("ROLLBACK");
       tx.forget();
+      items.forget();
       throw error;
     } finally {
       this.#writing = false;

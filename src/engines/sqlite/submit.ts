@@ -2,7 +2,7 @@ import type { Body } from "../../domain/payload.ts";
 import type { Accepted } from "../../engine/port.ts";
 import { assignedId } from "./assigned-id.ts";
 import type { ItemRow } from "./items.ts";
-import { IDLE, type KeyRow, LEASED } from "./key-row.ts";
+import { IDLE, type KeyRow, LEASED, READY } from "./key-row.ts";
 import type { SubmitAnswer, SubmitGroup, SubmitTerms } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 import type { QueueRow } from "./queue-table.ts";
@@ -18,9 +18,7 @@ interface Arrival {
 export function submitGroup(parts: Parts, [terms, entries]: SubmitGroup): readonly SubmitAnswer[] {
   const queue = parts.tx.queues.find(terms.queue);
   const level = queue.levels.indexOf(terms.level);
-  return entries.map(([key, body, id, headers]) =>
-    level === -1 ? ["LEVEL", queue.levels.join(", ")] : submit(parts, queue, level, terms, { key, body, id, headers }),
-  );
+  return entries.map(([key, body, id, headers]) => submit(parts, queue, level, terms, { key, body, id, headers }));
 }
 
 /** Accepts one item, or says why not. The order of the checks is part of the contract: a known id comes first. */
@@ -30,13 +28,15 @@ function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms
   const { id } = arrival;
   const first = id === undefined ? undefined : items.receipt(queue, id, tx.wall);
   if (id !== undefined && first !== undefined) return duplicate(queue, id, first);
+  if (level === -1) return ["LEVEL", queue.levels.join(", ")];
   let key = tx.keys.find(queue.id, arrival.key);
   if (mode === "strict" && key !== undefined && isBusy(key)) return ["KEY_BUSY", ""];
   const size = key === undefined ? 0 : key.waiting + key.delayed;
   if (mode === "fifo" && size >= terms.keyLimit) return ["KEY_FULL", ""];
   const replaces = mode === "latest" && key !== undefined && size > 0;
   if (!replaces && waitingIn(queue) >= terms.queueLimit) return ["QUEUE_FULL", ""];
-  const replaced = replaces && key !== undefined ? replaceWaiting(parts, queue, key, level, terms.delayMs === 0) : undefined;
+  const replaced =
+    replaces && key !== undefined ? replaceWaiting(parts, queue, key, level, terms.delayMs === 0) : undefined;
   key ??= tx.makeKey(queue, arrival.key);
 
   const seq = tx.next();
@@ -87,7 +87,7 @@ function replaceWaiting(parts: Parts, queue: QueueRow, key: KeyRow, level: numbe
   const { readyAt } = key;
   let place: number | undefined;
   if (key.head !== 0 && (key.state !== LEASED || key.held)) {
-    if (key.level === level && arrivesNow && key.state !== LEASED && key.attempt === 0) place = key.place;
+    if (key.level === level && arrivesNow && key.state === READY) place = key.place;
     ids.push(items.get(key.head)?.id ?? assignedId(key.head));
     endings.endHead(queue, key, { state: "replaced" });
     key.waiting -= 1;
@@ -133,7 +133,13 @@ function duplicate(
   return { ...accepted(queue, id, first.key, first.level, first.submitted, []), duplicate: true };
 }
 
-function accepted(queue: QueueRow, id: string, key: string, level: number, at: number, replaced: readonly string[]): Accepted {
+function accepted(
+  queue: QueueRow,
+  id: string,
+  key: string,
+  level: number,
+  at: number,
+  replaced: readonly string[],
+): Accepted {
   return { id, key, level: queue.levels[level] ?? "", at, duplicate: false, replaced };
 }
-

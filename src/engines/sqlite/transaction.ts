@@ -18,6 +18,10 @@ export class Transaction {
   news = false;
   /** Remembered items that ended. */
   readonly ended: { readonly queue: number; readonly id: string }[] = [];
+  /** Keys that became ready in this transaction. */
+  readonly opened: KeyRow[] = [];
+  /** Keys that a worker let go of in this transaction and that have more to do: it may go on with them. */
+  readonly released: { readonly key: KeyRow; readonly worker: string }[] = [];
   #counter = 0;
   #counterStored = 0;
   /** Changes when another process has written; what is in memory is then worth nothing. */
@@ -41,6 +45,8 @@ export class Transaction {
     this.untaken = 0;
     this.news = false;
     this.ended.length = 0;
+    this.opened.length = 0;
+    this.released.length = 0;
     const version = integer(this.#selectVersion.get() ?? [], 0);
     if (version === this.#version) return false;
     this.forget();
