@@ -6,7 +6,7 @@ import { findQueue } from "../known-queue.ts";
 import { printJson, printLine } from "../output.ts";
 import { findRunning } from "../status/running.ts";
 import { queueLines, type QueueStatus, storeLines } from "../status/lines.ts";
-import { watch } from "../status/watch.ts";
+import { type View, watch } from "../status/watch.ts";
 import { displayUrl, noStoreYet, openExistingStore, storeUrl } from "../store.ts";
 
 export function statusCommand(): Command {
@@ -34,12 +34,6 @@ async function status(name: string | undefined, flags: { readonly watch?: true }
   }
 }
 
-/** The same thing for programs and for people; people's times go on by themselves, so they are made anew each time. */
-export interface View {
-  readonly json: unknown;
-  readonly lines: () => readonly string[];
-}
-
 function show(view: View, json: boolean): void {
   if (json) printJson(view.json);
   else for (const line of view.lines()) printLine(line);
@@ -52,8 +46,8 @@ async function lookAtStore(baton: Baton): Promise<View> {
 
 async function lookAtQueue(baton: Baton, name: string): Promise<View> {
   const { queue, report } = await findQueue(baton, name);
-  const status: QueueStatus = { ...report, runs: await findRunning(queue, report.running) };
-  return { json: status, lines: () => queueLines(status) };
+  const seen: QueueStatus = { ...report, runs: await findRunning(queue, report.running) };
+  return { json: seen, lines: () => queueLines(seen) };
 }
 
 /** A store without a file is an empty one, unless a queue was asked for. */

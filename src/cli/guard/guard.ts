@@ -3,7 +3,7 @@ import { extname, join } from "node:path";
 import type { HeldLease } from "../../index.ts";
 import { type CommandEnd, type Deadlines, type FromGuard, isFromGuard, type ToGuard } from "./messages.ts";
 import { deadlinesOf, leftMs } from "./moments.ts";
-import { signalGroup } from "./process-group.ts";
+import { killGroup } from "./process-group.ts";
 
 /** Renewals come at a third of the lease; told this often, the guard hears of each well before the old deadline. */
 const TELL_SHARE = 1 / 12;
@@ -11,6 +11,8 @@ const SHORTEST_TELL_MS = 25;
 const LONGEST_TELL_MS = 1_000;
 /** A guard that was told to end a command and does not answer for so long is halted or gone: we end it ourselves. */
 const GUARD_LATE_MS = 150;
+
+const GUARD_GONE = "SIGKILL, because the process that guards the commands has ended";
 
 export interface GuardOptions {
   readonly leaseMs: number;
@@ -118,9 +120,7 @@ export class Guard implements AsyncDisposable {
     const patienceMs = Math.max(0, Math.min(killAfterMs, leftMs(pending.deadlines.killAt)));
     setTimeout(() => {
       const pid = this.#pending.get(run)?.pid;
-      if (pid === undefined) return;
-      signalGroup(pid, "SIGKILL");
-      this.#over(run, { type: "killed", signal: "SIGKILL", stderr: "" });
+      if (pid !== undefined) void this.#kill(run, pid, "SIGKILL");
     }, patienceMs + GUARD_LATE_MS).unref();
   }
 
@@ -129,13 +129,14 @@ export class Guard implements AsyncDisposable {
     // The next command gets a new one.
     this.#process = undefined;
     for (const [run, { pid }] of this.#pending) {
-      if (pid !== undefined) signalGroup(pid, "SIGKILL");
-      this.#over(run, {
-        type: "killed",
-        signal: "SIGKILL (the process that guards the commands has ended)",
-        stderr: "",
-      });
+      if (pid === undefined) this.#over(run, { type: "killed", signal: GUARD_GONE, stderr: "" });
+      else void this.#kill(run, pid, GUARD_GONE);
     }
+  }
+
+  async #kill(run: number, pid: number, signal: string): Promise<void> {
+    await killGroup(pid);
+    this.#over(run, { type: "killed", signal, stderr: "" });
   }
 
   #tellRegularly(): void {

@@ -1,15 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { CommandEnd, Deadlines, RunRequest } from "./messages.ts";
 import { leftMs } from "./moments.ts";
-import { groupLives, HAS_GROUPS, signalGroup } from "./process-group.ts";
+import { GONE_MS, groupLives, HAS_GROUPS, LOOK_MS, signalGroup } from "./process-group.ts";
 import { StderrTail } from "./stderr-tail.ts";
 
 /** What a command leaves running when it ends by itself gets this long after SIGTERM. */
 const LEFTOVERS_MS = 1_000;
-/** After SIGKILL there is nothing to wait for but the kernel; and a zombie that nobody reaps must not block a key. */
-const GONE_MS = 250;
-/** How often a group that was told to end is looked at: the end of a grandchild is not reported to anybody. */
-const LOOK_MS = 20;
 /** A wall clock that was set, or a machine that slept, moves a deadline without any timer noticing. */
 const LONGEST_WAIT_MS = 250;
 

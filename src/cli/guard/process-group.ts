@@ -1,3 +1,10 @@
+import { setTimeout as wait } from "node:timers/promises";
+
+/** After SIGKILL there is nothing to wait for but the kernel; and a zombie that nobody reaps must not block a key. */
+export const GONE_MS = 250;
+/** How often a group that was told to end is looked at: the end of a grandchild is not reported to anybody. */
+export const LOOK_MS = 20;
+
 /**
  * A command is its whole process group: what a shell script started goes on working on the key when only the shell
  * is ended. Windows has no groups; there only the command itself is ended.
@@ -10,6 +17,13 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   } catch {
     // Gone already, or not ours to signal (a command that became another user): nothing more can be done here.
   }
+}
+
+/** SIGKILL, and the moment that it takes: resolves when nothing is left, or nothing that could be waited for. */
+export async function killGroup(pid: number): Promise<void> {
+  signalGroup(pid, "SIGKILL");
+  const giveUpAt = performance.now() + GONE_MS;
+  while (groupLives(pid) && performance.now() < giveUpAt) await wait(LOOK_MS);
 }
 
 /** Whether anything of the group is left that could be signalled. */

@@ -4,7 +4,8 @@ import { openScreen } from "./screen.ts";
 /** About twice a second: fast enough to follow, slow enough not to be felt by the store. */
 const LOOK_MS = 500;
 
-interface View {
+/** The same thing for programs and for people; people's times go on by themselves, so they are made anew each time. */
+export interface View {
   readonly json: unknown;
   readonly lines: () => readonly string[];
 }

@@ -1,0 +1,122 @@
+/** Runs the real command, from source, on a real store in a folder of its own. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+
+export const MAIN: string = join(import.meta.dirname, "../../src/cli/main.ts");
+
+export interface Finished {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Started {
+  readonly child: ChildProcess;
+  readonly pid: number;
+  /** When the process and everybody who has its output has ended. */
+  readonly finished: Promise<Finished>;
+}
+
+export interface RunOptions {
+  readonly input?: string | Uint8Array;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly nodeArguments?: readonly string[];
+}
+
+/** A folder with a store. Whatever was started in it ends with the test. */
+export class Desk {
+  readonly folder: string = mkdtempSync(join(tmpdir(), "baton-cli-"));
+  readonly #started = new Set<ChildProcess>();
+
+  constructor(test: TestContext) {
+    test.after(async () => {
+      for (const child of this.#started) {
+        child.kill("SIGCONT");
+        child.kill("SIGKILL");
+      }
+      await until(() =>
+        [...this.#started].every(({ exitCode, signalCode }) => exitCode !== null || signalCode !== null),
+      );
+      rmSync(this.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+    });
+  }
+
+  path(name: string): string {
+    return join(this.folder, name);
+  }
+
+  /** What is in a file, or nothing. */
+  read(name: string): string {
+    return existsSync(this.path(name)) ? readFileSync(this.path(name), "utf8") : "";
+  }
+
+  lines(name: string): string[] {
+    return this.read(name)
+      .split("\n")
+      .filter((line) => line !== "");
+  }
+
+  write(name: string, text: string): string {
+    writeFileSync(this.path(name), text);
+    return this.path(name);
+  }
+
+  start(words: readonly string[], { input, env, nodeArguments = [] }: RunOptions = {}): Started {
+    const child = spawn(process.execPath, [...nodeArguments, MAIN, ...words], {
+      cwd: this.folder,
+      env: { ...cleanEnvironment(), BATON_URL: `sqlite:${this.path("work.db")}?synchronous=off`, ...env },
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    this.#started.add(child);
+    let stdout = "";
+    let stderr = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+    child.stdin.on("error", () => undefined);
+    child.stdin.end(input ?? "");
+    const finished = new Promise<Finished>((resolve) =>
+      child.once("close", (code, signal) => {
+        this.#started.delete(child);
+        resolve({ code, signal, stdout, stderr });
+      }),
+    );
+    if (child.pid === undefined) throw new Error("The command could not be started.");
+    return { child, pid: child.pid, finished };
+  }
+
+  run(words: readonly string[], options?: RunOptions): Promise<Finished> {
+    return this.start(words, options).finished;
+  }
+
+  async json(words: readonly string[], options?: RunOptions): Promise<unknown> {
+    const { stdout, stderr, code } = await this.run([...words, "--json"], options);
+    if (code !== 0) throw new Error(`baton ${words.join(" ")} ended with ${String(code)}: ${stderr}`);
+    return JSON.parse(stdout);
+  }
+}
+
+/** What this process was started with must not decide what a command does. */
+function cleanEnvironment(): Record<string, string | undefined> {
+  return Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !name.startsWith("BATON_") && !name.startsWith("NODE_")),
+  );
+}
+
+export async function until(condition: () => boolean, what = "a condition", patienceMs = 15_000): Promise<void> {
+  const giveUpAt = performance.now() + patienceMs;
+  while (!condition()) {
+    if (performance.now() > giveUpAt) throw new Error(`Waited ${patienceMs} ms in vain for ${what}.`);
+    await wait(10);
+  }
+}
+
+/** Whether a process can still do something. A zombie cannot, though it has its number yet. */
+export function livesOn(pid: number): boolean {
+  const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" });
+  return stdout.trim() !== "" && !stdout.trim().startsWith("Z");
+}
