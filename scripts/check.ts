@@ -2,6 +2,7 @@
 import { build } from "./build.ts";
 import { docProblems } from "./check-docs.ts";
 import { exportProblems } from "./check-exports.ts";
+import { importProblems } from "./check-imports.ts";
 import { checkPackage } from "./check-package.ts";
 import { runTool, type ToolResult } from "./tool.ts";
 
@@ -16,7 +17,7 @@ const STEPS: readonly Step[] = [
   { name: "format", run: () => runTool("oxfmt", ["--list-different"]), remedy: "npm run format" },
   { name: "lint", run: () => runTool("oxlint") },
   { name: "types", run: () => runTool("tsc") },
-  { name: "import direction", run: () => runTool("depcruise", ["src", "--output-type", "err-long"]) },
+  { name: "import direction", run: () => resultOf(importProblems()) },
   { name: "build", run: build },
   { name: "exports", run: () => resultOf(exportProblems()) },
   { name: "documentation", run: () => resultOf(docProblems()) },

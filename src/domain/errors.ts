@@ -207,7 +207,7 @@ export function show(value: unknown): string {
   if (typeof value === "function") return "a function";
   let text: string;
   try {
-    text = JSON.stringify(value) ?? String(value);
+    text = JSON.stringify(value);
   } catch {
     return "a value that cannot be shown";
   }

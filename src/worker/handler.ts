@@ -40,6 +40,7 @@ export class WorkItem<T> {
   /** Decoded when first read: JSON to a value, text to a string, anything else to bytes. */
   get payload(): T {
     // The type is the submitter's promise; a store cannot check it.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     this.#decoded ??= { value: decodePayload(this.#item.payload) as T };
     return this.#decoded.value;
   }

@@ -38,6 +38,11 @@ export interface StopReport {
 
 /** After its signal fired, a handler has this long to come to an end; the command gives its child the same. */
 const ABORT_WAIT_MS = 5_000;
+/** So many ended runs are settled at once, while the others of the same turn still run: the store works meanwhile. */
+const SETTLE_EARLY_SHARE = 1 / 4;
+const SETTLE_EARLY = 8;
+/** A second claim may be under way for slots that came free after the first was sent; more would only be smaller. */
+const MOST_CLAIMS = 2;
 /** First wait after the store refused a claim; doubles up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
@@ -54,13 +59,16 @@ export class WorkerLoop {
   readonly #settings: WorkerSettings;
   readonly #handler: Handler<never>;
   readonly #keeper: LeaseKeeper;
+  readonly #early: number;
   readonly #runs = new Set<Run>();
   readonly #claiming = new AbortController();
   readonly #pending = new Set<Promise<void>>();
   #toSettle: Settled[] = [];
   #turnScheduled = false;
   #settling = 0;
-  #claimOut = false;
+  #claimsOut = 0;
+  /** Slots that claims under way may fill. */
+  #asked = 0;
   #paused = false;
   #pauseMs = FIRST_PAUSE_MS;
   #stopping = false;
@@ -70,6 +78,7 @@ export class WorkerLoop {
   #quietCheck: (() => void) | undefined;
 
   constructor(parts: WorkerParts, settings: WorkerSettings, handler: Handler<never>) {
+    this.#early = Math.max(SETTLE_EARLY, Math.floor(settings.concurrency * SETTLE_EARLY_SHARE));
     this.#parts = parts;
     this.#settings = settings;
     this.#handler = handler;
@@ -116,26 +125,34 @@ export class WorkerLoop {
     });
   }
 
-  /** Settle first, claim second: an engine that batches does both in one step, and a freed key can come right back. */
+  /** Asked for and settled together: an engine that batches does both in one step, and a freed key can come right back. */
   #turn(): void {
+    const free = this.#settings.concurrency - this.#runs.size - this.#asked;
+    if (free > 0 && !this.#paused && !this.#stopping && this.#mayClaim(free)) this.#track(this.#claim(free));
     if (this.#toSettle.length > 0) {
       const settled = this.#toSettle;
       this.#toSettle = [];
       this.#track(this.#settle(settled));
     }
-    const free = this.#settings.concurrency - this.#runs.size;
-    if (free > 0 && !this.#claimOut && !this.#paused && !this.#stopping) {
-      this.#claimOut = true;
-      this.#track(this.#claim(free));
-    }
+  }
+
+  /** One claim at a time asks for what is free; a second one only for a good share of the slots. */
+  #mayClaim(free: number): boolean {
+    return this.#claimsOut === 0 || (this.#claimsOut < MOST_CLAIMS && free >= this.#early);
   }
 
   async #claim(max: number): Promise<void> {
     const { engine, clock, emit } = this.#parts;
     const { queue, name: worker, leaseMs, patienceMs } = this.#settings;
+    this.#claimsOut += 1;
+    let asked = max;
+    this.#asked += asked;
     try {
       const grants = await engine.claim({ queue, worker, max, leaseMs, patienceMs, signal: this.#claiming.signal });
       this.#pauseMs = FIRST_PAUSE_MS;
+      // From here on the runs themselves take the slots.
+      this.#asked -= asked;
+      asked = 0;
       for (const grant of grants) this.#begin(grant);
     } catch (error) {
       if (this.#stopping) return;
@@ -147,7 +164,8 @@ export class WorkerLoop {
       });
       this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
     } finally {
-      this.#claimOut = false;
+      this.#asked -= asked;
+      this.#claimsOut -= 1;
       this.#scheduleTurn();
     }
   }
@@ -155,6 +173,11 @@ export class WorkerLoop {
   #begin(grant: Grant): void {
     const { clock, emit } = this.#parts;
     const run = new Run(grant, this.#settings.leaseMs, clock, (changed) => this.#keeper.noteProgress(changed));
+    // The reply was so long on its way, or this process stood still for so long, that the lease may be over.
+    if (run.leftMs <= 0) {
+      run.lose("its time ran out before the work began");
+      return emit({ type: "lost", item: grant.item, fence: run.fence, why: "expired" });
+    }
     // The signal to stop raced with this grant: it goes back untouched.
     if (this.#stopping) return this.#finish(run, { type: "release" });
     const { attempt } = grant.item;
@@ -201,7 +224,8 @@ export class WorkerLoop {
 
   #finish(run: Run, ending: Ending): void {
     this.#toSettle.push({ run, settlement: { lease: run.grant.lease, ending } });
-    this.#scheduleTurn();
+    if (this.#toSettle.length >= this.#early) this.#turn();
+    else this.#scheduleTurn();
   }
 
   async #settle(settled: readonly Settled[]): Promise<void> {

@@ -1,5 +1,7 @@
+import { randomInt } from "node:crypto";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import { systemClock } from "../../domain/clock.ts";
 import { describeStoreFailure, SQLITE_BUSY, sqliteCode, StoreFailure } from "./failure.ts";
 import { migrate } from "./schema.ts";
 
@@ -12,8 +14,6 @@ const CACHE_KIB = 32 * 1024;
 const CHECKPOINT_PAGES = 4_000;
 /** How long to try for the write lock. Other processes hold it for a millisecond at a time. */
 const LOCK_WAIT_MS = 30_000;
-/** Longest pause between two tries. Random, so that waiting processes do not stay in step. */
-const LOCK_PAUSE_MS = 1;
 
 export function openDatabase(file: string, synchronous: Synchronous): DatabaseSync {
   try {
@@ -45,16 +45,19 @@ export function openDatabase(file: string, synchronous: Synchronous): DatabaseSy
 
 const pause = new Int32Array(new SharedArrayBuffer(4));
 
-/** Takes the write lock. Blocks this thread, which has nothing else to do. */
+/**
+ * Takes the write lock. Blocks this thread, which has nothing else to do. Between two tries it pauses for about half
+ * a millisecond, as long as others hold the lock, and never twice for the same time, lest they stay in step.
+ */
 export function beginWrite(db: DatabaseSync): void {
-  const giveUpAt = performance.now() + LOCK_WAIT_MS;
+  const giveUpAt = systemClock.monotonic() + LOCK_WAIT_MS;
   for (;;) {
     try {
       db.exec("BEGIN IMMEDIATE");
       return;
     } catch (error) {
-      if (sqliteCode(error) !== SQLITE_BUSY || performance.now() > giveUpAt) throw error;
-      Atomics.wait(pause, 0, 0, 0.1 + Math.random() * LOCK_PAUSE_MS);
+      if (sqliteCode(error) !== SQLITE_BUSY || systemClock.monotonic() > giveUpAt) throw error;
+      Atomics.wait(pause, 0, 0, randomInt(100, 1_100) / 1_000);
     }
   }
 }

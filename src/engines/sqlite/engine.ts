@@ -46,6 +46,9 @@ import type {
 import { assignedId } from "./assigned-id.ts";
 import { ThreadLink } from "./thread-link.ts";
 
+/** Fewer settlements than this wait for others of the same turn. */
+const WORTH_SENDING = 8;
+
 /** The engine as the application sees it: turns the port's calls into messages to the store's thread and back. */
 export class SqliteEngine implements Engine {
   readonly name = "sqlite";
@@ -106,10 +109,10 @@ export class SqliteEngine implements Engine {
   }
 
   settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
-    return this.#link.call(
-      "settle",
-      settlements.map(({ lease, ending }) => [leaseTuple(lease), ending] as const),
-    );
+    const request = settlements.map(({ lease, ending }) => [leaseTuple(lease), ending] as const);
+    return settlements.length < WORTH_SENDING
+      ? this.#link.call("settle", request)
+      : this.#link.callNow("settle", request);
   }
 
   find({ queue, id }: ItemRequest): Promise<ItemReport | undefined> {

@@ -1,11 +1,7 @@
-import { BatonError, type ErrorCode } from "../../domain/errors.ts";
+import { BatonError } from "../../domain/errors.ts";
 
 /** A failure of the file, in a form that crosses from the thread to the application. */
-export class StoreFailure extends BatonError {
-  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
-    super(code, message, options);
-  }
-}
+export class StoreFailure extends BatonError {}
 
 export const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;

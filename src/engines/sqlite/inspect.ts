@@ -11,7 +11,8 @@ import type {
   RunningReport,
 } from "../../engine/port.ts";
 import { assignedId } from "./assigned-id.ts";
-import { readFailure, readType } from "./items.ts";
+import { readType } from "./items.ts";
+import { readFailure } from "./receipts.ts";
 import { BLOCKED, IDLE, KEY_COLUMNS, type KeyRow, LEASED, READY, readKey } from "./key-row.ts";
 import type { Requests } from "./messages.ts";
 import type { Operations } from "./operate.ts";
@@ -64,17 +65,8 @@ export class Inspection {
 
   keys(request: PageRequest, now: Instant): readonly KeyReport[] {
     const queue = this.#parts.tx.queues.find(request.queue);
-    return this.#keysAfter.all(queue.id, request.after ?? "", request.limit).map((row) => {
-      const key = readKey(row);
-      const report: KeyReport = {
-        key: key.name,
-        state: stateOf(key),
-        paused: key.paused,
-        waiting: key.waiting,
-        delayed: key.delayed,
-      };
-      return key.state === LEASED ? { ...report, running: this.#runningReport(key, now) } : report;
-    });
+    const rows = this.#keysAfter.all(queue.id, request.after ?? "", request.limit);
+    return rows.map((row) => this.#keyReport(readKey(row), now));
   }
 
   dead(request: PageRequest): readonly DeadReport[] {
@@ -89,16 +81,16 @@ export class Inspection {
     now: Instant,
   ): { readonly known: boolean; readonly outcome: Outcome | undefined } {
     const queue = this.#parts.tx.queues.find(request.queue);
-    const receipt = this.#parts.items.receipt(queue, request.id, now.wall);
+    const receipt = this.#parts.receipts.get(queue, request.id, now.wall);
     if (receipt !== undefined) return { known: true, outcome: receipt.outcome };
     const dead = this.#findDead(request);
     return { known: false, outcome: dead?.outcome };
   }
 
   find(request: Requests["find"], now: Instant): ItemReport | undefined {
-    const { tx, items } = this.#parts;
+    const { tx, items, receipts } = this.#parts;
     const queue = tx.queues.find(request.queue);
-    const receipt = items.receipt(queue, request.id, now.wall);
+    const receipt = receipts.get(queue, request.id, now.wall);
     if (receipt?.outcome !== undefined) {
       const { outcome } = receipt;
       const level = queue.levels[receipt.level] ?? "";
@@ -112,7 +104,7 @@ export class Inspection {
         outcome,
       };
     }
-    const seq = items.locate(queue, request.id, now.wall);
+    const seq = receipts.locate(queue, request.id, now.wall);
     const item = seq === undefined ? undefined : items.get(seq);
     const key = item === undefined ? undefined : tx.keys.get(item.key);
     if (seq === undefined || item === undefined || key?.queue !== queue.id) return this.#findDead(request);
@@ -185,6 +177,12 @@ export class Inspection {
     if (found === undefined) return undefined;
     const { key, level, attempt, submittedAt, failure, at } = readDead(queue, found);
     return { id, key, level, state: "dead", attempt, submittedAt, outcome: { state: "dead", at, attempt, failure } };
+  }
+
+  #keyReport(key: KeyRow, now: Instant): KeyReport {
+    const { name, paused, waiting, delayed } = key;
+    const report: KeyReport = { key: name, state: stateOf(key), paused, waiting, delayed };
+    return key.state === LEASED ? { ...report, running: this.#runningReport(key, now) } : report;
   }
 
   #runningReport(key: KeyRow, now: Instant): RunningReport {

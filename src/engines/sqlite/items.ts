@@ -1,11 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Failure } from "../../domain/failure.ts";
 import { type Body, JSON_TYPE, type Payload } from "../../domain/payload.ts";
-import type { Outcome } from "../../engine/port.ts";
-import { assignedId, seqOfAssigned } from "./assigned-id.ts";
-import { body, integer, optionalInteger, optionalText, type Row, Statement, text } from "./rows.ts";
-import type { QueueRow } from "./queue-table.ts";
-import type { Transaction } from "./transaction.ts";
+import { body, integer, optionalInteger, optionalText, type Row, Statement } from "./rows.ts";
 
 /** An item as it is stored. All but `attempt` and `due` is written once. */
 export interface ItemRow {
@@ -34,15 +29,7 @@ export interface GrantedItem {
   readonly attempt: number;
 }
 
-export interface ReceiptRow {
-  readonly seq: number;
-  readonly key: string;
-  readonly level: number;
-  readonly submitted: number;
-  readonly outcome: Outcome | undefined;
-}
-
-/** Items, their links, and the receipts by which they are remembered. */
+/** Items, their links, and those that are delayed. */
 export class Items {
   readonly #statements: ReturnType<typeof prepare>;
   /** Rows to be deleted, all with one statement at the end: that costs half of deleting them one by one. */
@@ -174,60 +161,6 @@ export class Items {
   nextDelayed(): number | undefined {
     return optionalInteger(this.#statements.nextDelayed.get() ?? [null], 0);
   }
-
-  /** The receipt of an id, unless it has expired. */
-  receipt(queue: QueueRow, id: string, now: number): ReceiptRow | undefined {
-    const row = this.#statements.receipt.get(queue.id, id);
-    if (row === undefined) return undefined;
-    const expires = optionalInteger(row, 6);
-    return expires !== undefined && expires <= now ? undefined : readReceipt(row);
-  }
-
-  addReceipt(queue: QueueRow, item: ItemRow, key: string): void {
-    this.#statements.insertReceipt.run(
-      queue.id,
-      item.id ?? assignedId(item.seq),
-      item.seq,
-      key,
-      item.level,
-      item.submitted,
-    );
-  }
-
-  /** Notes how a remembered item ended. `expires` undefined: remembered until somebody says otherwise. */
-  endReceipt(tx: Transaction, queue: QueueRow, id: string, outcome: Outcome, expires: number | undefined): void {
-    tx.ended.push({ queue: queue.id, id });
-    tx.news = true;
-    this.#statements.endReceipt.run(
-      outcome.state,
-      outcome.at,
-      expires ?? null,
-      outcome.attempt,
-      outcome.result?.type ?? null,
-      outcome.result?.body ?? null,
-      outcome.failure === undefined ? null : JSON.stringify(outcome.failure),
-      queue.id,
-      id,
-    );
-  }
-
-  reopenReceipt(queue: QueueRow, id: string): void {
-    this.#statements.reopenReceipt.run(queue.id, id);
-  }
-
-  expireReceipt(queue: QueueRow, id: string, expires: number): void {
-    this.#statements.expireReceipt.run(expires, queue.id, id);
-  }
-
-  /** A few at a time, so that forgetting never holds up the work. */
-  forgetExpired(now: number, limit: number): number {
-    return this.#statements.forgetExpired.change(now, limit);
-  }
-
-  /** Where an item with this id is, if it has not ended. */
-  locate(queue: QueueRow, id: string, now: number): number | undefined {
-    return this.receipt(queue, id, now)?.seq ?? seqOfAssigned(id);
-  }
 }
 
 function readItem(row: Row): ItemRow {
@@ -252,42 +185,6 @@ export function writeType(type: string): string | null {
 
 export function readType(row: Row, index: number): string {
   return optionalText(row, index) ?? JSON_TYPE;
-}
-
-function readReceipt(row: Row): ReceiptRow {
-  const state = optionalText(row, 4);
-  return {
-    seq: integer(row, 0),
-    key: text(row, 1),
-    level: integer(row, 2),
-    submitted: integer(row, 3),
-    outcome: state === undefined ? undefined : readOutcome(state, row),
-  };
-}
-
-function readOutcome(state: string, row: Row): Outcome {
-  if (state !== "done" && state !== "dead" && state !== "cancelled" && state !== "replaced") {
-    throw new TypeError(`The store has an unknown outcome: ${state}.`);
-  }
-  const type = optionalText(row, 8);
-  const failure = optionalText(row, 10);
-  return {
-    state,
-    at: integer(row, 5),
-    attempt: integer(row, 7),
-    ...(type === undefined ? {} : { result: { type, body: body(row, 9) } }),
-    ...(failure === undefined ? {} : { failure: readFailure(failure) }),
-  };
-}
-
-export function readFailure(json: string): Failure {
-  const value: unknown = JSON.parse(json);
-  if (isFailure(value)) return value;
-  throw new TypeError("The store has no failure where one belongs.");
-}
-
-function isFailure(value: unknown): value is Failure {
-  return typeof value === "object" && value !== null && "message" in value && typeof value.message === "string";
 }
 
 function prepare(db: DatabaseSync) {
@@ -315,27 +212,5 @@ function prepare(db: DatabaseSync) {
     delayedDue: new Statement(db, "SELECT due FROM delayed WHERE seq = ?"),
     removeDelayed: new Statement(db, "DELETE FROM delayed WHERE seq = ?"),
     nextDelayed: new Statement(db, "SELECT min(due) FROM delayed"),
-    receipt: new Statement(
-      db,
-      "SELECT seq, key, level, submitted, state, ended, expires, attempt, result_type, result, failure FROM receipt WHERE queue = ? AND id = ?",
-    ),
-    // An expired receipt of the same id may still be there.
-    insertReceipt: new Statement(
-      db,
-      "INSERT OR REPLACE INTO receipt (queue, id, seq, key, level, submitted) VALUES (?, ?, ?, ?, ?, ?)",
-    ),
-    endReceipt: new Statement(
-      db,
-      "UPDATE receipt SET state = ?, ended = ?, expires = ?, attempt = ?, result_type = ?, result = ?, failure = ? WHERE queue = ? AND id = ?",
-    ),
-    reopenReceipt: new Statement(
-      db,
-      "UPDATE receipt SET state = NULL, ended = NULL, expires = NULL, attempt = NULL, failure = NULL WHERE queue = ? AND id = ?",
-    ),
-    expireReceipt: new Statement(db, "UPDATE receipt SET expires = ? WHERE queue = ? AND id = ?"),
-    forgetExpired: new Statement(
-      db,
-      "DELETE FROM receipt WHERE (queue, id) IN (SELECT queue, id FROM receipt WHERE expires <= ? ORDER BY expires LIMIT ?)",
-    ),
   };
 }

@@ -45,11 +45,11 @@ export class Operations {
   }
 
   cancel(parts: Parts, request: Requests["cancel"]): CancelResult {
-    const { tx, items, line, endings } = parts;
+    const { tx, items, receipts, line, endings } = parts;
     const queue = tx.queues.find(request.queue);
-    const receipt = items.receipt(queue, request.id, tx.wall);
+    const receipt = receipts.get(queue, request.id, tx.wall);
     if (receipt?.outcome !== undefined) return "ended";
-    const seq = items.locate(queue, request.id, tx.wall);
+    const seq = receipts.locate(queue, request.id, tx.wall);
     const item = seq === undefined ? undefined : items.get(seq);
     const key = item === undefined ? undefined : tx.keys.get(item.key);
     if (seq === undefined || item === undefined || key === undefined || key.queue !== queue.id) {
@@ -125,7 +125,7 @@ export class Operations {
   }
 
   #reviveOne(parts: Parts, queue: QueueRow, row: Row, action: ReviveRequest["action"]): void {
-    const { tx, items, line } = parts;
+    const { tx, items, receipts, line } = parts;
     const seq = integer(row, 1);
     const keep = integer(row, 9);
     const id = optionalText(row, 4);
@@ -133,7 +133,7 @@ export class Operations {
     this.#removeDead.run(integer(row, 0));
     tx.queues.touch(queue).dead -= 1;
     if (action === "drop") {
-      if (keep > 0) items.expireReceipt(queue, remembered, tx.wall + keep);
+      if (keep > 0) receipts.expire(queue, remembered, tx.wall + keep);
       return;
     }
     const keyName = text(row, 2);
@@ -151,7 +151,7 @@ export class Operations {
       attempt: 0,
       due: 0,
     });
-    if (keep > 0) items.reopenReceipt(queue, remembered);
+    if (keep > 0) receipts.reopen(queue, remembered);
     line.arrive(queue, key, seq, level, false);
   }
 }

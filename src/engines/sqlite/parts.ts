@@ -3,6 +3,7 @@ import type { Failure } from "../../domain/failure.ts";
 import type { Outcome } from "../../engine/port.ts";
 import { assignedId } from "./assigned-id.ts";
 import { Items } from "./items.ts";
+import { Receipts } from "./receipts.ts";
 import type { KeyRow } from "./key-row.ts";
 import { Line } from "./line.ts";
 import { Statement } from "./rows.ts";
@@ -14,6 +15,7 @@ export interface Parts {
   readonly db: DatabaseSync;
   readonly tx: Transaction;
   readonly items: Items;
+  readonly receipts: Receipts;
   readonly line: Line;
   readonly endings: Endings;
 }
@@ -21,18 +23,21 @@ export interface Parts {
 export function makeParts(db: DatabaseSync): Parts {
   const tx = new Transaction(db);
   const items = new Items(db);
-  return { db, tx, items, line: new Line(tx, items), endings: new Endings(db, tx, items) };
+  const receipts = new Receipts(db);
+  return { db, tx, items, receipts, line: new Line(tx, items), endings: new Endings(db, tx, items, receipts) };
 }
 
 /** The four ways an item ends (G4). Each removes it, and notes how if it is to be remembered. */
 export class Endings {
   readonly #tx: Transaction;
   readonly #items: Items;
+  readonly #receipts: Receipts;
   readonly #bury: Statement;
 
-  constructor(db: DatabaseSync, tx: Transaction, items: Items) {
+  constructor(db: DatabaseSync, tx: Transaction, items: Items, receipts: Receipts) {
     this.#tx = tx;
     this.#items = items;
+    this.#receipts = receipts;
     this.#bury = new Statement(
       db,
       "INSERT INTO dead (place, seq, queue, key, level, id, type, body, headers, submitted, keep, attempt, failure, at) " +
@@ -66,7 +71,7 @@ export class Endings {
     this.#tx.queues.touch(queue).dead += 1;
     if (item.keep === 0) return;
     const outcome: Outcome = { state: "dead", at: this.#tx.wall, attempt: attempts, failure };
-    this.#items.endReceipt(this.#tx, queue, item.id ?? assignedId(seq), outcome, undefined);
+    this.#receipts.end(this.#tx, queue, item.id ?? assignedId(seq), outcome, undefined);
   }
 
   #note(
@@ -78,7 +83,7 @@ export class Endings {
   ): void {
     if (item.keep === 0) return;
     const whole: Outcome = { ...outcome, at: this.#tx.wall, attempt: item.attempt + attempt };
-    this.#items.endReceipt(this.#tx, queue, item.id ?? assignedId(seq), whole, this.#tx.wall + item.keep);
+    this.#receipts.end(this.#tx, queue, item.id ?? assignedId(seq), whole, this.#tx.wall + item.keep);
   }
 }
 

@@ -224,7 +224,7 @@ export class Store {
   #writing = false;
 
   #write<T>(work: () => T): T {
-    const { db, tx, items } = this.#parts;
+    const { db, tx, items, receipts } = this.#parts;
     beginWrite(db);
     try {
       this.#writing = true;
@@ -232,7 +232,7 @@ export class Store {
       tx.begin(this.#began);
       const result = work();
       if (tx.wall >= this.#forgetAt) {
-        const forgotten = items.forgetExpired(tx.wall, FORGET_AT_A_TIME);
+        const forgotten = receipts.forgetExpired(tx.wall, FORGET_AT_A_TIME);
         this.#forgetAt = forgotten === FORGET_AT_A_TIME ? tx.wall : tx.wall + FORGET_EVERY_MS;
       }
       items.flush();

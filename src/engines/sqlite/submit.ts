@@ -23,10 +23,10 @@ export function submitGroup(parts: Parts, [terms, entries]: SubmitGroup): readon
 
 /** Accepts one item, or says why not. The order of the checks is part of the contract: a known id comes first. */
 function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms, arrival: Arrival): SubmitAnswer {
-  const { tx, items } = parts;
+  const { tx, items, receipts } = parts;
   const { mode, keepMs } = terms;
   const { id } = arrival;
-  const first = id === undefined ? undefined : items.receipt(queue, id, tx.wall);
+  const first = id === undefined ? undefined : receipts.get(queue, id, tx.wall);
   if (id !== undefined && first !== undefined) return duplicate(queue, id, first);
   if (level === -1) return ["LEVEL", queue.levels.join(", ")];
   let key = tx.keys.find(queue.id, arrival.key);
@@ -53,7 +53,7 @@ function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms
     due: 0,
   };
   items.add(item);
-  if (keepMs > 0) items.addReceipt(queue, item, arrival.key);
+  if (keepMs > 0) receipts.add(queue, item, arrival.key);
   arrive(parts, queue, key, item, terms.delayMs);
   if (replaced === undefined) return seq;
   if (replaced.place !== undefined) {

@@ -1,6 +1,5 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
-import { systemClock } from "../../domain/clock.ts";
-import { instant } from "../../domain/clock.ts";
+import { instant, systemClock } from "../../domain/clock.ts";
 import { describeStoreFailure } from "./failure.ts";
 import type { Call, FromThread, ThreadData, ToThread } from "./messages.ts";
 import { type BatchResult, Store } from "./store.ts";
@@ -87,4 +86,6 @@ function receive(port: MessagePort): ToThread | undefined {
   return received?.message;
 }
 
+// Set by ThreadLink.open, which is typed.
+// oxlint-disable-next-line typescript/no-unsafe-argument
 if (parentPort !== null) main(parentPort, workerData);

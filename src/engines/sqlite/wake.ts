@@ -7,7 +7,7 @@ import { closeSync, constants, type FSWatcher, openSync, watch, writeSync } from
  */
 export class Wake {
   readonly #descriptor: number;
-  #watcher: FSWatcher | undefined;
+  readonly #watcher: FSWatcher | undefined;
 
   constructor(file: string, onRing: () => void) {
     const wakeFile = `${file}-wake`;

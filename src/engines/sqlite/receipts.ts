@@ -1,0 +1,135 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { Failure } from "../../domain/failure.ts";
+import type { Outcome } from "../../engine/port.ts";
+import { assignedId, seqOfAssigned } from "./assigned-id.ts";
+import type { ItemRow } from "./items.ts";
+import type { QueueRow } from "./queue-table.ts";
+import { body, integer, optionalInteger, optionalText, type Row, Statement, text } from "./rows.ts";
+import type { Transaction } from "./transaction.ts";
+
+export interface ReceiptRow {
+  readonly seq: number;
+  readonly key: string;
+  readonly level: number;
+  readonly submitted: number;
+  readonly outcome: Outcome | undefined;
+}
+
+/** By which items are remembered: that they were accepted (G9), and how they ended (G4). Only for those that ask for it. */
+export class Receipts {
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(db: DatabaseSync) {
+    this.#statements = prepare(db);
+  }
+
+  /** The receipt of an id, unless it has expired. */
+  get(queue: QueueRow, id: string, now: number): ReceiptRow | undefined {
+    const row = this.#statements.get.get(queue.id, id);
+    if (row === undefined) return undefined;
+    const expires = optionalInteger(row, 6);
+    return expires !== undefined && expires <= now ? undefined : readReceipt(row);
+  }
+
+  add(queue: QueueRow, item: ItemRow, key: string): void {
+    this.#statements.insert.run(queue.id, item.id ?? assignedId(item.seq), item.seq, key, item.level, item.submitted);
+  }
+
+  /** Notes how a remembered item ended. `expires` undefined: remembered until somebody says otherwise. */
+  end(tx: Transaction, queue: QueueRow, id: string, outcome: Outcome, expires: number | undefined): void {
+    tx.ended.push({ queue: queue.id, id });
+    tx.news = true;
+    this.#statements.end.run(
+      outcome.state,
+      outcome.at,
+      expires ?? null,
+      outcome.attempt,
+      outcome.result?.type ?? null,
+      outcome.result?.body ?? null,
+      outcome.failure === undefined ? null : JSON.stringify(outcome.failure),
+      queue.id,
+      id,
+    );
+  }
+
+  reopen(queue: QueueRow, id: string): void {
+    this.#statements.reopen.run(queue.id, id);
+  }
+
+  expire(queue: QueueRow, id: string, expires: number): void {
+    this.#statements.expire.run(expires, queue.id, id);
+  }
+
+  /** A few at a time, so that forgetting never holds up the work. */
+  forgetExpired(now: number, limit: number): number {
+    return this.#statements.forgetExpired.change(now, limit);
+  }
+
+  /** Where an item with this id is, if it has not ended. */
+  locate(queue: QueueRow, id: string, now: number): number | undefined {
+    return this.get(queue, id, now)?.seq ?? seqOfAssigned(id);
+  }
+}
+
+function readReceipt(row: Row): ReceiptRow {
+  const state = optionalText(row, 4);
+  return {
+    seq: integer(row, 0),
+    key: text(row, 1),
+    level: integer(row, 2),
+    submitted: integer(row, 3),
+    outcome: state === undefined ? undefined : readOutcome(state, row),
+  };
+}
+
+function readOutcome(state: string, row: Row): Outcome {
+  if (state !== "done" && state !== "dead" && state !== "cancelled" && state !== "replaced") {
+    throw new TypeError(`The store has an unknown outcome: ${state}.`);
+  }
+  const type = optionalText(row, 8);
+  const failure = optionalText(row, 10);
+  return {
+    state,
+    at: integer(row, 5),
+    attempt: integer(row, 7),
+    ...(type === undefined ? {} : { result: { type, body: body(row, 9) } }),
+    ...(failure === undefined ? {} : { failure: readFailure(failure) }),
+  };
+}
+
+export function readFailure(json: string): Failure {
+  const value: unknown = JSON.parse(json);
+  if (isFailure(value)) return value;
+  throw new TypeError("The store has no failure where one belongs.");
+}
+
+function isFailure(value: unknown): value is Failure {
+  return typeof value === "object" && value !== null && "message" in value && typeof value.message === "string";
+}
+
+function prepare(db: DatabaseSync) {
+  return {
+    get: new Statement(
+      db,
+      "SELECT seq, key, level, submitted, state, ended, expires, attempt, result_type, result, failure FROM receipt WHERE queue = ? AND id = ?",
+    ),
+    // An expired receipt of the same id may still be there.
+    insert: new Statement(
+      db,
+      "INSERT OR REPLACE INTO receipt (queue, id, seq, key, level, submitted) VALUES (?, ?, ?, ?, ?, ?)",
+    ),
+    end: new Statement(
+      db,
+      "UPDATE receipt SET state = ?, ended = ?, expires = ?, attempt = ?, result_type = ?, result = ?, failure = ? WHERE queue = ? AND id = ?",
+    ),
+    reopen: new Statement(
+      db,
+      "UPDATE receipt SET state = NULL, ended = NULL, expires = NULL, attempt = NULL, failure = NULL WHERE queue = ? AND id = ?",
+    ),
+    expire: new Statement(db, "UPDATE receipt SET expires = ? WHERE queue = ? AND id = ?"),
+    forgetExpired: new Statement(
+      db,
+      "DELETE FROM receipt WHERE (queue, id) IN (SELECT queue, id FROM receipt WHERE expires <= ? ORDER BY expires LIMIT ?)",
+    ),
+  };
+}
