@@ -1,12 +1,16 @@
 /** Runs the real command, from source, on a real store in a folder of its own. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
+import { type Baton, connect, type Queue } from "../../src/index.ts";
 
 export const MAIN: string = join(import.meta.dirname, "../../src/cli/main.ts");
+
+/** Type stripping takes most of the time of a command that runs from source. */
+const CACHE = join(tmpdir(), "baton-cli-compile-cache");
 
 export interface Finished {
   readonly code: number | null;
@@ -31,10 +35,13 @@ export interface RunOptions {
 /** A folder with a store. Whatever was started in it ends with the test. */
 export class Desk {
   readonly folder: string = mkdtempSync(join(tmpdir(), "baton-cli-"));
+  readonly #url: string = `sqlite:${join(this.folder, "work.db")}?synchronous=off`;
   readonly #started = new Set<ChildProcess>();
+  #baton: Promise<Baton> | undefined;
 
   constructor(test: TestContext) {
     test.after(async () => {
+      await (await this.#baton)?.close();
       for (const child of this.#started) {
         child.kill("SIGCONT");
         child.kill("SIGKILL");
@@ -44,6 +51,12 @@ export class Desk {
       );
       rmSync(this.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
     });
+  }
+
+  /** The same store through the library: to put things in place costs no process each. */
+  async queue(name: string): Promise<Queue<string>> {
+    this.#baton ??= connect(this.#url);
+    return (await this.#baton).queue<string>(name);
   }
 
   path(name: string): string {
@@ -61,6 +74,15 @@ export class Desk {
       .filter((line) => line !== "");
   }
 
+  bytes(name: string): Buffer {
+    return readFileSync(this.path(name));
+  }
+
+  /** The files of the folder, without the store's own. */
+  list(name = ""): string[] {
+    return readdirSync(this.path(name)).filter((file) => !file.startsWith("work.db"));
+  }
+
   write(name: string, text: string): string {
     writeFileSync(this.path(name), text);
     return this.path(name);
@@ -69,7 +91,7 @@ export class Desk {
   start(words: readonly string[], { input, env, nodeArguments = [] }: RunOptions = {}): Started {
     const child = spawn(process.execPath, [...nodeArguments, MAIN, ...words], {
       cwd: this.folder,
-      env: { ...cleanEnvironment(), BATON_URL: `sqlite:${this.path("work.db")}?synchronous=off`, ...env },
+      env: { ...cleanEnvironment(), BATON_URL: this.#url, NODE_COMPILE_CACHE: CACHE, ...env },
       stdio: ["pipe", "pipe", "pipe"],
     });
     this.#started.add(child);

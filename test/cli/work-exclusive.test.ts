@@ -1,6 +1,6 @@
 /** No two commands on one key, whatever happens to the worker. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { Desk, livesOn, until } from "./baton-command.ts";
 
 /**
@@ -22,51 +22,53 @@ while :; do sleep 0.05; done
 
 const WORK = ["work", "cars", "--lease", "1s", "--backoff", "10ms"];
 
-for (const signal of ["SIGKILL", "SIGSTOP"] as const) {
-  test(`a worker gets ${signal}: its command is gone before another takes the key`, async (context) => {
+describe("one command per key", { concurrency: 4 }, () => {
+  for (const signal of ["SIGKILL", "SIGSTOP"] as const) {
+    test(`a worker gets ${signal}: its command is gone before another takes the key`, async (context) => {
+      const desk = new Desk(context);
+      const script = desk.write("stubborn.sh", STUBBORN);
+      await (await desk.queue("cars")).submit("car1", "");
+      const first = desk.start([...WORK, "--", "sh", script]);
+      await until(() => desk.read("events").includes("began 1"), "the first command");
+      const second = desk.start([...WORK, "--until-empty", "--", "sh", script]);
+      const orphans = desk.read("group").split(/\s+/).filter(Boolean).map(Number);
+      assert.equal(orphans.filter(livesOn).length, 2);
+      process.kill(first.pid, signal);
+      const { code, stderr } = await second.finished;
+      assert.equal(code, 0, stderr);
+      const events = desk.lines("events");
+      assert.deepEqual(
+        events.filter((line) => line.startsWith("overlap")),
+        [],
+      );
+      assert.equal(events.filter((line) => line.startsWith("began")).length, 2);
+      assert.ok(
+        events.some((line) => line.startsWith("term")),
+        "it was asked to end before it was killed",
+      );
+      assert.deepEqual(orphans.filter(livesOn), []);
+      if (signal === "SIGSTOP") {
+        process.kill(first.pid, "SIGCONT");
+        process.kill(first.pid, "SIGTERM");
+      }
+      await first.finished;
+      assert.deepEqual(desk.lines("events"), events, "a worker that comes back does nothing more on the key");
+    });
+  }
+
+  test("a guard gets SIGKILL: the worker ends the command and tries again under a new one", async (context) => {
     const desk = new Desk(context);
-    const script = desk.write("stubborn.sh", STUBBORN);
-    await desk.run(["submit", "cars", "car1"]);
-    const first = desk.start([...WORK, "--", "sh", script]);
+    const script = desk.write("stubborn.sh", `echo $PPID > guard\n${STUBBORN}`);
+    await (await desk.queue("cars")).submit("car1", "");
+    const worker = desk.start([...WORK, "--until-empty", "--", "sh", script]);
     await until(() => desk.read("events").includes("began 1"), "the first command");
-    const second = desk.start([...WORK, "--until-empty", "--", "sh", script]);
-    const orphans = desk.read("group").split(/\s+/).filter(Boolean).map(Number);
-    assert.equal(orphans.filter(livesOn).length, 2);
-    process.kill(first.pid, signal);
-    const { code, stderr } = await second.finished;
+    process.kill(Number(desk.read("guard")), "SIGKILL");
+    const { code, stderr } = await worker.finished;
     assert.equal(code, 0, stderr);
-    const events = desk.lines("events");
+    assert.match(stderr, /retry .*guards the commands has ended/);
     assert.deepEqual(
-      events.filter((line) => line.startsWith("overlap")),
+      desk.lines("events").filter((line) => line.startsWith("overlap")),
       [],
     );
-    assert.equal(events.filter((line) => line.startsWith("began")).length, 2);
-    assert.ok(
-      events.some((line) => line.startsWith("term")),
-      "it was asked to end before it was killed",
-    );
-    assert.deepEqual(orphans.filter(livesOn), []);
-    if (signal === "SIGSTOP") {
-      process.kill(first.pid, "SIGCONT");
-      process.kill(first.pid, "SIGTERM");
-    }
-    await first.finished;
-    assert.deepEqual(desk.lines("events"), events, "a worker that comes back does nothing more on the key");
   });
-}
-
-test("a guard gets SIGKILL: the worker ends the command and tries again under a new one", async (context) => {
-  const desk = new Desk(context);
-  const script = desk.write("stubborn.sh", `echo $PPID > guard\n${STUBBORN}`);
-  await desk.run(["submit", "cars", "car1"]);
-  const worker = desk.start([...WORK, "--until-empty", "--", "sh", script]);
-  await until(() => desk.read("events").includes("began 1"), "the first command");
-  process.kill(Number(desk.read("guard")), "SIGKILL");
-  const { code, stderr } = await worker.finished;
-  assert.equal(code, 0, stderr);
-  assert.match(stderr, /retry .*guards the commands has ended/);
-  assert.deepEqual(
-    desk.lines("events").filter((line) => line.startsWith("overlap")),
-    [],
-  );
 });

@@ -1,6 +1,7 @@
+import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 
-/** After SIGKILL there is nothing to wait for but the kernel; and a zombie that nobody reaps must not block a key. */
+/** After SIGKILL there is nothing to wait for but the kernel, and what it cannot end must not block us as well. */
 export const GONE_MS = 250;
 /** How often a group that was told to end is looked at: the end of a grandchild is not reported to anybody. */
 export const LOOK_MS = 20;
@@ -26,12 +27,32 @@ export async function killGroup(pid: number): Promise<void> {
   while (groupLives(pid) && performance.now() < giveUpAt) await wait(LOOK_MS);
 }
 
-/** Whether anything of the group is left that could be signalled. */
+/** Whether anything of the group is left that could do something. */
 export function groupLives(pid: number): boolean {
   if (!HAS_GROUPS) return false;
   try {
-    return process.kill(-pid, 0);
+    process.kill(-pid, 0);
   } catch {
     return false;
   }
+  return process.platform !== "linux" || hasLivingMember(pid);
+}
+
+/**
+ * A signal also reaches zombies, and in a container the first process often reaps them late or never; an item must
+ * not wait for that. Linux tells them apart. Asked only when a command has ended and its group has not.
+ */
+function hasLivingMember(group: number): boolean {
+  return readdirSync("/proc").some((name) => {
+    if (!/^\d+$/.test(name)) return false;
+    try {
+      // After the program's name, which may contain anything: state, parent, group.
+      const status = readFileSync(`/proc/${name}/stat`, "latin1");
+      const [state, , itsGroup] = status.slice(status.lastIndexOf(")") + 2).split(" ", 3);
+      return Number(itsGroup) === group && state !== "Z" && state !== "X";
+    } catch {
+      // It ended while we looked.
+      return false;
+    }
+  });
 }

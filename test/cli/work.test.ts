@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Desk, until } from "./baton-command.ts";
+
+interface Event {
+  readonly event: string;
+  readonly key: string;
+  readonly attempt: number;
+  readonly failure?: { readonly message: string; readonly code?: string };
+}
+
+function eventsOf(stdout: string): Event[] {
+  return stdout
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as Event);
+}
+
+describe("baton work", { concurrency: 4 }, () => {
+  test("the command gets the payload and the item's variables; standard output is its own", async (context) => {
+    const desk = new Desk(context);
+    const queue = await desk.queue("cars");
+    await queue.submit("car1", "paint", { id: "order-17", level: "high", type: "text/plain" });
+    const script = `echo "$BATON_QUEUE $BATON_KEY $BATON_ID $BATON_LEVEL $BATON_ATTEMPT $BATON_FENCE: $(cat)"; echo aside >&2`;
+    const { code, stdout, stderr } = await desk.run(["work", "cars", "--until-empty", "--", "sh", "-c", script]);
+    assert.match(stdout, /^cars car1 order-17 high 1 \d+: paint\n$/);
+    assert.equal(stderr, "aside\n");
+    assert.equal(code, 0);
+    assert.equal((await queue.item("order-17"))?.state, "done");
+  });
+
+  test("exit codes decide: 65 and fatal ones are dead letters, everything else is tried again", async (context) => {
+    const desk = new Desk(context);
+    const queue = await desk.queue("q");
+    for (const key of ["0", "65", "66", "75", "signal"]) await queue.submit(key, "");
+    const script = `echo "trouble with $BATON_KEY" >&2; if [ "$BATON_KEY" = signal ]; then kill -9 $$; fi; exit "$BATON_KEY"`;
+    const words = [
+      "work",
+      "q",
+      "--attempts",
+      "2",
+      "--backoff",
+      "1ms",
+      "--fatal-codes",
+      "66,67",
+      "--until-empty",
+      "--json",
+    ];
+    const { code, stdout, stderr } = await desk.run([...words, "--", "sh", "-c", `echo noise; ${script}`]);
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /noise/, "with --json the command's output does not get between the lines");
+    const events = eventsOf(stdout);
+    const story = (key: string): string[] => events.filter((one) => one.key === key).map(({ event }) => event);
+    assert.deepEqual(story("0"), ["started", "done"]);
+    assert.deepEqual(story("65"), ["started", "dead"]);
+    assert.deepEqual(story("66"), ["started", "dead"]);
+    assert.deepEqual(story("75"), ["started", "retry", "started", "dead"]);
+    assert.deepEqual(story("signal"), ["started", "retry", "started", "dead"]);
+    assert.equal(events.at(-1)?.event, "stopped");
+    const failure = (key: string): object | undefined => events.findLast((one) => one.key === key)?.failure;
+    assert.deepEqual(failure("75"), {
+      code: "EXIT_75",
+      message: "The command exited with code 75. It said:\ntrouble with 75",
+    });
+    assert.deepEqual(failure("signal"), {
+      code: "KILLED",
+      message: "The command was killed by SIGKILL. It said:\ntrouble with signal",
+    });
+  });
+
+  test("a command that cannot be started is tried again, and the failure says why", async (context) => {
+    const desk = new Desk(context);
+    desk.write("not-executable", "echo hello");
+    const commands: readonly (readonly [string, RegExp])[] = [
+      ["no-such-command", /no-such-command could not be started: there is no such file on the PATH \(ENOENT\)/],
+      ["./not-executable", /not-executable could not be started: it is not allowed to be executed \(EACCES\)/],
+    ];
+    const queue = await desk.queue("q");
+    for (const [command, expected] of commands) {
+      await queue.submit("key", "");
+      const words = ["work", "q", "--attempts", "2", "--backoff", "1ms", "--until-empty", "--json", "--", command];
+      const events = eventsOf((await desk.run(words)).stdout);
+      assert.deepEqual(
+        events.map(({ event }) => event),
+        ["started", "retry", "started", "dead", "stopped"],
+      );
+      assert.match(events[3]?.failure?.message ?? "", expected);
+    }
+  });
+
+  test("the failure keeps the end of a long standard error, and a payload may be left unread", async (context) => {
+    const desk = new Desk(context);
+    const queue = await desk.queue("q");
+    await queue.submit("key", "x".repeat(200_000));
+    const script = `i=0; while [ $i -lt 3000 ]; do echo "line $i" >&2; i=$((i + 1)); done; exit 65`;
+    await desk.run(["work", "q", "--until-empty", "--", "sh", "-c", script]);
+    const [letter] = await queue.dead();
+    assert.match(letter?.failure.message ?? "", /^The command exited with code 65\. It said:\n[^]*line 2999$/);
+    assert.ok((letter?.failure.message.length ?? 0) > 1_500);
+  });
+
+  test("different keys run at the same time, one key one after the other", async (context) => {
+    const desk = new Desk(context);
+    const queue = await desk.queue("q");
+    for (const key of ["a", "b", "a"]) await queue.submit(key, "");
+    // Each waits for the other: they can only end if they run together.
+    const script = `
+    if mkdir "held-$BATON_KEY"; then :; else echo overlap >> overlaps; fi
+    touch "seen-$BATON_KEY"
+    while [ ! -e seen-a ] || [ ! -e seen-b ]; do sleep 0.01; done
+    rmdir "held-$BATON_KEY"`;
+    const { code, stderr } = await desk.run([
+      "work",
+      "q",
+      "--concurrency",
+      "3",
+      "--until-empty",
+      "--",
+      "sh",
+      "-c",
+      script,
+    ]);
+    assert.equal(code, 0, stderr);
+    assert.equal(desk.read("overlaps"), "");
+  });
+
+  test("a run that takes too long is ended and tried again", async (context) => {
+    const desk = new Desk(context);
+    await (await desk.queue("q")).submit("key", "");
+    const words = ["work", "q", "--timeout", "300ms", "--backoff", "1ms", "--until-empty", "--json"];
+    const script = `[ "$BATON_ATTEMPT" = 2 ] || sleep 60`;
+    const events = eventsOf((await desk.run([...words, "--", "sh", "-c", script])).stdout);
+    assert.deepEqual(
+      events.map(({ event }) => event),
+      ["started", "retry", "started", "done", "stopped"],
+    );
+    assert.equal(events[1]?.failure?.code, "HANDLER_TIMEOUT");
+  });
+
+  test("a cancelled item's command is ended, and the item does not come again", async (context) => {
+    const desk = new Desk(context);
+    await (await desk.queue("q")).submit("key", "", { id: "order-17" });
+    const worker = desk.start([
+      "work",
+      "q",
+      "--lease",
+      "1s",
+      "--until-empty",
+      "--json",
+      "--",
+      "sh",
+      "-c",
+      "touch began; sleep 60",
+    ]);
+    await until(() => desk.list().includes("began"), "the command");
+    const { stdout } = await desk.run(["cancel", "q", "order-17"]);
+    assert.match(stdout, /^requested order-17/);
+    const events = eventsOf((await worker.finished).stdout);
+    assert.deepEqual(
+      events.map(({ event }) => event),
+      ["started", "cancelling", "cancelled", "stopped"],
+    );
+  });
+
+  test("what a command leaves running is ended with it", async (context) => {
+    const desk = new Desk(context);
+    await (await desk.queue("q")).submit("key", "");
+    const script = `sh -c 'trap "touch asked; exit" TERM; touch ready; while :; do sleep 0.02; done' & while [ ! -e ready ]; do sleep 0.01; done`;
+    const { code } = await desk.run(["work", "q", "--until-empty", "--", "sh", "-c", script]);
+    assert.equal(code, 0);
+    assert.ok(desk.list().includes("asked"));
+  });
+});
