@@ -5,7 +5,7 @@ export const SHORTEST_LEASE_MS = 100;
 /** Longer leases keep a crashed worker's key blocked; long work renews instead. */
 export const LONGEST_LEASE_MS = 86_400_000;
 
-/** What is kept in hand for clocks, timers and the way to the store; RELIABILITY asks for the larger of the two. */
+/** What is kept in hand for clocks, timers and the way to the store: the larger of the two. */
 const MARGIN_SHARE = 0.1;
 const MARGIN_MS = 500;
 /** A short lease must keep most of its time for work. */

@@ -19,7 +19,7 @@ import { type FromGuard, isToGuard, type RunRequest } from "./messages.ts";
 import { leftMs } from "./moments.ts";
 import { openStandardError } from "./standard-error.ts";
 
-/** What DESIGN gives a command after SIGTERM, unless a quarter of the lease is shorter. */
+/** What a command gets after SIGTERM, unless a quarter of the lease is shorter. */
 const LONGEST_ORPHAN_MS = 5_000;
 const orphanMs = Math.min(LONGEST_ORPHAN_MS, Number(process.argv[2] ?? Infinity) / 4);
 
