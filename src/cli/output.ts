@@ -1,4 +1,4 @@
-import { type BatonError, InvalidInput } from "../index.ts";
+import type { BatonError } from "../index.ts";
 import { printableJson, printableLines } from "./printable.ts";
 
 /** A whole line, already printable, to standard output. */
@@ -19,7 +19,7 @@ export function printError(error: unknown): void {
 function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (process.env["BATON_DEBUG"] === "1") return error.stack ?? error.message;
-  return error instanceof InvalidInput ? error.message : error.message || error.name;
+  return error.message === "" ? error.name : error.message;
 }
 
 /** The exit codes of DESIGN: 3 means that the store is well and said no. */

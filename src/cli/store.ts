@@ -17,7 +17,7 @@ export function openStore(flags: GlobalFlags, onEvent?: (event: WorkerEvent) => 
   if (/^memory:/i.test(url))
     throw new InvalidInput("store", url, "a store that outlives this command, such as sqlite:work.db");
   // The folder of a file that somebody named is their affair; that of the default is ours.
-  if (flags.store === undefined) mkdirSync(dirname(defaultFile()), { recursive: true, mode: 0o700 });
+  if (flags.store === undefined) makeFolder(dirname(defaultFile()));
   return connect(url, onEvent === undefined ? {} : { onEvent });
 }
 
@@ -48,6 +48,20 @@ function sqliteFile(url: string): string | undefined {
     return location.startsWith("//") ? fileURLToPath(`file:${location}`) : decodeURIComponent(location);
   } catch {
     return undefined;
+  }
+}
+
+/** For this user only: payloads are nobody else's business. */
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw new BatonError(
+      "STORE_UNAVAILABLE",
+      `The folder for the store cannot be made (${cause instanceof Error ? cause.message : String(cause)}). ` +
+        "Nothing was done. Name another place with --store sqlite:FILE or $BATON_URL.",
+      { cause },
+    );
   }
 }
 

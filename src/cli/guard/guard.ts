@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { extname, join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import type { HeldLease } from "../../index.ts";
 import { type CommandEnd, type Deadlines, type FromGuard, isFromGuard, type ToGuard } from "./messages.ts";
 import { deadlinesOf, leftMs } from "./moments.ts";
@@ -12,6 +13,8 @@ const LONGEST_TELL_MS = 1_000;
 /** A guard that was told to end a command and does not answer for so long is halted or gone: we end it ourselves. */
 const GUARD_LATE_MS = 150;
 
+/** For the guard to end what is left, which it does within 5 s, and to leave. */
+const LEAVE_MS = 7_000;
 const GUARD_GONE = "SIGKILL, because the process that guards the commands has ended";
 
 export interface GuardOptions {
@@ -75,7 +78,9 @@ export class Guard implements AsyncDisposable {
     if (guard === undefined || guard.exitCode !== null || guard.signalCode !== null) return;
     const exited = new Promise<void>((resolve) => guard.once("exit", () => resolve()));
     if (guard.connected) guard.disconnect();
-    await exited;
+    await Promise.race([exited, wait(LEAVE_MS, undefined, { ref: false })]);
+    // It may have a command that even the kernel cannot end; that is no reason to wait for ever.
+    guard.unref();
   }
 
   #start(): ChildProcess {

@@ -31,7 +31,9 @@ export function openScreen(onLeave: () => void): Screen {
   if (stdin.isTTY) stdin.setRawMode(true).on("data", onData).resume();
   return {
     draw(lines) {
-      const { columns, rows } = stdout;
+      // Some terminals do not tell their size.
+      const columns = stdout.columns > 0 ? stdout.columns : 80;
+      const rows = stdout.rows > 0 ? stdout.rows : 24;
       const text = lines
         .slice(0, rows)
         .map((line) => line.slice(0, columns) + CLEAR_REST_OF_LINE)
