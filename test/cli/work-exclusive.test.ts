@@ -20,7 +20,7 @@ if [ "$BATON_ATTEMPT" -ge 2 ]; then kill -9 $!; exit 0; fi
 while :; do sleep 0.05; done
 `;
 
-const WORK = ["work", "cars", "--lease", "1s", "--backoff", "10ms"];
+const WORK = ["work", "cars", "--lease", "2s", "--backoff", "10ms"];
 
 describe("one command per key", { concurrency: 4 }, () => {
   for (const signal of ["SIGKILL", "SIGSTOP"] as const) {
