@@ -107,7 +107,6 @@ export class Claims {
     lease(tx, key, worker, leaseMs);
     key.attempt += 1;
     key.waiting -= 1;
-    key.cancel = false;
     tx.untaken -= 1;
     queue.running += 1;
     tx.count(queue, key.level, -1);
@@ -151,6 +150,8 @@ function lease(tx: Transaction, key: KeyRow, worker: string, leaseMs: number): v
   key.worker = worker;
   key.since = tx.wall;
   key.progress = undefined;
+  // Of the lease before: it asked for the end of an item that is gone.
+  key.cancel = false;
 }
 
 function mayGoOn(tx: Transaction, queue: QueueRow, key: KeyRow): boolean {
