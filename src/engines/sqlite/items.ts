@@ -178,6 +178,11 @@ function readItem(row: Row): ItemRow {
   };
 }
 
+/** An id is known as long as its item lives, also when nothing is kept of how it ends. */
+export function isRemembered({ id, keep }: Pick<ItemRow, "id" | "keep">): boolean {
+  return keep > 0 || id !== undefined;
+}
+
 /** Nearly everything is JSON: that is not written out. */
 export function writeType(type: string): string | null {
   return type === JSON_TYPE ? null : type;

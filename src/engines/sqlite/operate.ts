@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { DEFAULT_LEVELS } from "../../domain/level.ts";
 import type { CancelResult, PauseRequest, QueueDeclaration, ReviveRequest } from "../../engine/port.ts";
 import { assignedId, seqOfAssigned } from "./assigned-id.ts";
-import { readType } from "./items.ts";
+import { isRemembered, readType } from "./items.ts";
 import { LEASED, READY } from "./key-row.ts";
 import type { Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
@@ -133,7 +133,7 @@ export class Operations {
     this.#removeDead.run(integer(row, 0));
     tx.queues.touch(queue).dead -= 1;
     if (action === "drop") {
-      if (keep > 0) receipts.expire(queue, remembered, tx.wall + keep);
+      if (isRemembered({ id, keep })) receipts.expire(queue, remembered, tx.wall + keep);
       return;
     }
     const keyName = text(row, 2);
@@ -151,7 +151,7 @@ export class Operations {
       attempt: 0,
       due: 0,
     });
-    if (keep > 0) receipts.reopen(queue, remembered);
+    if (isRemembered({ id, keep })) receipts.reopen(queue, remembered);
     line.arrive(queue, key, seq, level, false);
   }
 }

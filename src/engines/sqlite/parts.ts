@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Failure } from "../../domain/failure.ts";
 import type { Outcome } from "../../engine/port.ts";
 import { assignedId } from "./assigned-id.ts";
-import { Items } from "./items.ts";
+import { isRemembered, Items } from "./items.ts";
 import { Receipts } from "./receipts.ts";
 import type { KeyRow } from "./key-row.ts";
 import { Line } from "./line.ts";
@@ -69,7 +69,7 @@ export class Endings {
     this.#bury.run(this.#tx.next(), queue.id, key.name, attempts, JSON.stringify(failure), this.#tx.wall, seq);
     this.#items.discard(seq);
     this.#tx.queues.touch(queue).dead += 1;
-    if (item.keep === 0) return;
+    if (!isRemembered(item)) return;
     const outcome: Outcome = { state: "dead", at: this.#tx.wall, attempt: attempts, failure };
     this.#receipts.end(this.#tx, queue, item.id ?? assignedId(seq), outcome, undefined);
   }
@@ -81,7 +81,7 @@ export class Endings {
     attempt: number,
     outcome: EndOf,
   ): void {
-    if (item.keep === 0) return;
+    if (!isRemembered(item)) return;
     const whole: Outcome = { ...outcome, at: this.#tx.wall, attempt: item.attempt + attempt };
     this.#receipts.end(this.#tx, queue, item.id ?? assignedId(seq), whole, this.#tx.wall + item.keep);
   }

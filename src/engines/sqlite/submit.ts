@@ -1,7 +1,7 @@
 import type { Body } from "../../domain/payload.ts";
 import type { Accepted } from "../../engine/port.ts";
 import { assignedId } from "./assigned-id.ts";
-import type { ItemRow } from "./items.ts";
+import { isRemembered, type ItemRow } from "./items.ts";
 import { IDLE, type KeyRow, LEASED, READY } from "./key-row.ts";
 import type { SubmitAnswer, SubmitGroup, SubmitTerms } from "./messages.ts";
 import type { Parts } from "./parts.ts";
@@ -53,7 +53,7 @@ function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms
     due: 0,
   };
   items.add(item);
-  if (keepMs > 0) receipts.add(queue, item, arrival.key);
+  if (isRemembered(item)) receipts.add(queue, item, arrival.key);
   arrive(parts, queue, key, item, terms.delayMs);
   if (replaced === undefined) return seq;
   if (replaced.place !== undefined) {
