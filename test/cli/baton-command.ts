@@ -45,6 +45,8 @@ export class Desk {
       for (const child of this.#started) {
         child.kill("SIGCONT");
         child.kill("SIGKILL");
+        // An orphan that should not be there may hold the other ends: the test has failed then, and must not hang as well.
+        for (const stream of child.stdio) stream?.destroy();
       }
       await until(() =>
         [...this.#started].every(({ exitCode, signalCode }) => exitCode !== null || signalCode !== null),

@@ -19,7 +19,7 @@ const COMMANDS = [
   "completion",
 ];
 
-describe("the face of the command", { concurrency: 4 }, () => {
+describe("the face of the command", { concurrency: 4, timeout: 120_000 }, () => {
   test("--help is an overview with examples; --version is the package's", async (context) => {
     const desk = new Desk(context);
     const { code, stdout } = await desk.run(["--help"]);

@@ -5,7 +5,7 @@ import { Desk, until } from "./baton-command.ts";
 /** A key that would clear the screen, if a terminal ever saw it. */
 const HOSTILE = "car\u001b[2J\u009b31m\u202e";
 
-describe("looking and operating", { concurrency: 4 }, () => {
+describe("looking and operating", { concurrency: 4, timeout: 120_000 }, () => {
   test("status shows every queue, and what runs in one", async (context) => {
     const desk = new Desk(context);
     const queue = await desk.queue("cars");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Desk } from "./baton-command.ts";
 
-describe("baton submit", { concurrency: 4 }, () => {
+describe("baton submit", { concurrency: 4, timeout: 120_000 }, () => {
   test("submit prints the receipt and exits 0", async (context) => {
     const desk = new Desk(context);
     const { code, stdout, stderr } = await desk.run(["submit", "cars", "car1", "paint", "--level", "high"]);

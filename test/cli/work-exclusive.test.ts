@@ -22,7 +22,7 @@ while :; do sleep 0.05; done
 
 const WORK = ["work", "cars", "--lease", "2s", "--backoff", "10ms"];
 
-describe("one command per key", { concurrency: 4 }, () => {
+describe("one command per key", { concurrency: 4, timeout: 120_000 }, () => {
   for (const signal of ["SIGKILL", "SIGSTOP"] as const) {
     test(`a worker gets ${signal}: its command is gone before another takes the key`, async (context) => {
       const desk = new Desk(context);
@@ -58,9 +58,14 @@ describe("one command per key", { concurrency: 4 }, () => {
 
   test("a guard gets SIGKILL: the worker ends the command and tries again under a new one", async (context) => {
     const desk = new Desk(context);
-    const script = desk.write("stubborn.sh", `echo $PPID > guard\n${STUBBORN}`);
+    const script = desk.write("stubborn.sh", `echo $PPID > guard\necho hello >&2\n${STUBBORN}`);
     await (await desk.queue("cars")).submit("car1", "");
     const worker = desk.start([...WORK, "--until-empty", "--", "sh", script]);
+    // Passed on by the guard, after it told the worker which process it is: a guard that dies before that leaves an
+    // orphan that nobody knows of.
+    let said = "";
+    worker.child.stderr?.on("data", (text: string) => (said += text));
+    await until(() => said.includes("hello"), "the first words of the command");
     await until(() => desk.read("events").includes("began 1"), "the first command");
     process.kill(Number(desk.read("guard")), "SIGKILL");
     const { code, stderr } = await worker.finished;

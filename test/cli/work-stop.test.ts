@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Desk, until } from "./baton-command.ts";
 
-describe("a worker is told to stop", { concurrency: 4 }, () => {
+describe("a worker is told to stop", { concurrency: 4, timeout: 120_000 }, () => {
   test("SIGTERM: a command that runs may finish, and nothing new is taken", async (context) => {
     const desk = new Desk(context);
     const queue = await desk.queue("q");

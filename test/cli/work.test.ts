@@ -16,7 +16,7 @@ function eventsOf(stdout: string): Event[] {
     .map((line) => JSON.parse(line) as Event);
 }
 
-describe("baton work", { concurrency: 4 }, () => {
+describe("baton work", { concurrency: 4, timeout: 120_000 }, () => {
   test("the command gets the payload and the item's variables; standard output is its own", async (context) => {
     const desk = new Desk(context);
     const queue = await desk.queue("cars");

@@ -97,7 +97,8 @@ export class Guard implements AsyncDisposable {
     });
     const gone = (): void => this.#guardIsGone(guard);
     guard.on("error", gone);
-    guard.on("exit", gone);
+    // Not when it exits: what it told before, such as which process a command is, may not have been read by then.
+    guard.on("disconnect", gone);
     return guard;
   }
 
