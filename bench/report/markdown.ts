@@ -1,0 +1,69 @@
+/** The page docs/benchmarks.md. */
+import { BASELINE } from "../subjects.ts";
+import type { Row } from "../results.ts";
+import type { Subject } from "../subject.ts";
+import { formatNumber, formatRatio } from "./format.ts";
+import { headline, type Report, TIE } from "./report.ts";
+import { spread } from "./table.ts";
+
+export function writeMarkdown(report: Report): string {
+  const { at, command, rows, subjects, missing, remarks } = report;
+  const measured = rows.filter((row) => row.figures.size > 0);
+  const others = subjects.filter(({ name }) => name !== BASELINE);
+  return `${[
+    "# Benchmarks",
+    "",
+    `Made by \`${command}\` on ${at.toISOString().slice(0, 10)}; do not edit. Peers run as their own documentation recommends, in the same run on the same machine.`,
+    "",
+    ...headline(report).map((line) => `- ${line}`),
+    "",
+    "## How many times better Baton is",
+    "",
+    `Baton on SQLite, synchronous FULL, against each. Below 1 it is worse. Anything under ${TIE} × either way is a tie: even clean runs of one configuration differ that much.`,
+    "",
+    ...table(
+      ["", ...others.map(({ title }) => title)],
+      measured.map((row) => [row.title, ...others.map(({ name }) => formatRatio(row.figures.get(name)?.ratio))]),
+    ),
+    "",
+    "## Figures",
+    "",
+    "Median, and in brackets the smallest and the largest.",
+    "",
+    ...table(
+      ["", "unit", ...subjects.map(({ title }) => title)],
+      measured.map((row) => [row.title, row.metric.unit].concat(subjects.map((subject) => figure(row, subject)))),
+    ),
+    "",
+    "## How each is set up",
+    "",
+    ...table(
+      ["", "survives", "configuration"],
+      subjects.map(({ title, durability, setup }) => [title, durability, setup]),
+    ),
+    ...section(
+      "Not measured",
+      missing.map(({ subject, reason }) => `${subject}: ${reason}`),
+    ),
+    ...section(
+      "Remarks",
+      remarks.map(({ workload, subject, text }) => `${workload} · ${subject}: ${text}`),
+    ),
+  ].join("\n")}\n`;
+}
+
+function figure({ figures }: Row, { name }: Subject): string {
+  const found = figures.get(name);
+  if (found === undefined) return "";
+  const range = spread(found);
+  return range === "" ? formatNumber(found.median) : `${formatNumber(found.median)} (${range})`;
+}
+
+function table(head: readonly string[], lines: readonly (readonly string[])[]): readonly string[] {
+  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+  return [line(head), line(head.map(() => "---")), ...lines.map(line)];
+}
+
+function section(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : ["", `## ${title}`, "", ...lines.map((line) => `- ${line}`)];
+}

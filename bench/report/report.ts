@@ -1,0 +1,30 @@
+import type { Remark, Row } from "../results.ts";
+import type { Subject } from "../subject.ts";
+import type { Machine } from "./machine.ts";
+
+/** What a run found, ready to be shown in whatever form. */
+export interface Report {
+  readonly at: Date;
+  readonly command: string;
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly machine: Machine;
+  /** Such as "BullMQ 6.7.0", "Redis 7.0.15". */
+  readonly versions: readonly string[];
+  readonly subjects: readonly Subject[];
+  /** Subjects that could not be had, and why. */
+  readonly missing: readonly { readonly subject: string; readonly reason: string }[];
+  readonly rows: readonly Row[];
+  readonly remarks: readonly Remark[];
+}
+
+/** Below this, two figures of one run are a tie: clean runs of one configuration differ by up to 1.7 ×. */
+export const TIE = 1.5;
+
+export function headline({ machine, versions, rounds, seconds }: Report): readonly string[] {
+  return [
+    `${machine.processor}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.system}, Node ${machine.node}, SQLite ${machine.sqlite}`,
+    versions.join(", "),
+    `Payload 200 bytes; a producer and a worker process; median of ${rounds} interleaved ${rounds === 1 ? "round" : "rounds"}; ${Math.round(seconds)} s in all.`,
+  ];
+}

@@ -1,0 +1,94 @@
+import type { Subject } from "./subject.ts";
+import { BASELINE } from "./subjects.ts";
+import { median } from "./report/statistics.ts";
+import type { Measured, Metric, Workload } from "./workload.ts";
+import type { Sizes } from "./sizes.ts";
+
+export interface Figure {
+  readonly median: number;
+  readonly min: number;
+  readonly max: number;
+  /** How many times better Baton on SQLite is: above 1 it wins, below 1 it loses. */
+  readonly ratio: number | undefined;
+}
+
+export interface Row {
+  readonly workload: string;
+  readonly metric: Metric;
+  readonly title: string;
+  /** By subject. */
+  readonly figures: ReadonlyMap<string, Figure>;
+}
+
+export interface Remark {
+  readonly workload: string;
+  readonly subject: string;
+  readonly text: string;
+}
+
+/** Everything that was measured, and what was not and why. */
+export class Results {
+  readonly #values = new Map<string, number[]>();
+  readonly #remarks = new Map<string, Remark>();
+  readonly #broken = new Set<string>();
+
+  add(workload: Workload, subject: Subject, { values, remarks = [], broken = false }: Measured): void {
+    for (const [metric, value] of Object.entries(values)) {
+      const name = nameOf(workload.name, metric, subject.name);
+      this.#values.set(name, [...(this.#values.get(name) ?? []), value]);
+    }
+    for (const text of remarks) this.remark(workload, subject, text);
+    if (broken) this.#broken.add(subject.name);
+  }
+
+  /** One of a kind per workload and subject: the last round's. */
+  remark(workload: Workload, subject: Subject, text: string): void {
+    const kind = text.replaceAll(/[\d,.]+/g, "");
+    this.#remarks.set(`${workload.name} ${subject.name} ${kind}`, {
+      workload: workload.title,
+      subject: subject.title,
+      text,
+    });
+  }
+
+  get remarks(): readonly Remark[] {
+    return [...this.#remarks.values()];
+  }
+
+  /** Whether a subject lost exclusivity, order or items. */
+  isBroken(subject: string): boolean {
+    return this.#broken.has(subject);
+  }
+
+  rows(workloads: readonly Workload[], subjects: readonly Subject[], sizes: Sizes): readonly Row[] {
+    return workloads.flatMap((workload) =>
+      workload.metrics(sizes).map((metric) => ({
+        workload: workload.name,
+        metric,
+        title: [workload.title, metric.title].filter((part) => part !== "").join(", "),
+        figures: this.#figures(workload, metric, subjects),
+      })),
+    );
+  }
+
+  #figures(workload: Workload, metric: Metric, subjects: readonly Subject[]): ReadonlyMap<string, Figure> {
+    const own = this.#values.get(nameOf(workload.name, metric.name, BASELINE));
+    const figures = new Map<string, Figure>();
+    for (const { name } of subjects) {
+      const values = this.#values.get(nameOf(workload.name, metric.name, name));
+      if (values === undefined) continue;
+      const middle = median(values);
+      const ratio = own === undefined ? undefined : ratioOf(metric, median(own), middle);
+      figures.set(name, { median: middle, min: Math.min(...values), max: Math.max(...values), ratio });
+    }
+    return figures;
+  }
+}
+
+function ratioOf({ better }: Metric, own: number, other: number): number {
+  return better === "higher" ? own / other : other / own;
+}
+
+function nameOf(workload: string, metric: string, subject: string): string {
+  return `${workload}\0${metric}\0${subject}`;
+}

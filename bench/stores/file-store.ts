@@ -1,0 +1,22 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { newFolder } from "./place.ts";
+import type { Store } from "./store.ts";
+
+export function openFileStore(): Promise<Store> {
+  return Promise.resolve({
+    version: undefined,
+    async fresh() {
+      const folder = newFolder("file");
+      return {
+        location: join(folder, "bench.db"),
+        rest: () => Promise.resolve(),
+        serverMemory: () => undefined,
+        async drop() {
+          rmSync(folder, { recursive: true, force: true });
+        },
+      };
+    },
+    stop: () => Promise.resolve(),
+  });
+}

@@ -1,0 +1,113 @@
+/** What an item costs while ever more are waiting. One store is filled from level to level. */
+import type { Line } from "../item.ts";
+import { median } from "../report/statistics.ts";
+import type { Scene } from "../scene.ts";
+import type { Sizes } from "../sizes.ts";
+import type { Metric, Workload } from "../workload.ts";
+import { BULK } from "./loading.ts";
+
+/** Submitted and worked off again at each level, so often: the median counts. */
+const CYCLES = 5;
+const CYCLE_ITEMS = 2_000;
+const CYCLE_MS = 400;
+const IN_FLIGHT = 256;
+const CONCURRENCY = 64;
+
+interface Costs {
+  readonly submit: number;
+  readonly work: number;
+}
+
+function backlog(name: string, words: string, exclusive: boolean, lineOf: (sizes: Sizes) => Line): Workload {
+  return {
+    name,
+    group: "backlog",
+    title: `backlog, ${words}`,
+    exclusive,
+    once: true,
+    metrics: ({ levels }) => [
+      ...levels.flatMap((level) => [cost("submit", level), cost("work", level)]),
+      growth("submit"),
+      growth("work"),
+    ],
+    async measure(scene, sizes) {
+      const { levels, loadMs } = sizes;
+      const line = lineOf(sizes);
+      const values: Record<string, number> = {};
+      const remarks: string[] = [];
+      let waiting = 0;
+      let first: Costs | undefined;
+      for (const level of levels) {
+        waiting += await fill(scene, line, level - waiting, loadMs);
+        if (waiting < level) {
+          remarks.push(`${level.toLocaleString("en")} waiting: not reached in ${loadMs / 1_000} s`);
+          break;
+        }
+        // The first level would pay for compiling the code, and growth would look like shrinking.
+        if (first === undefined) await cycles(scene, line, exclusive);
+        const { costs, left } = await cycles(scene, line, exclusive);
+        waiting += left;
+        values[`submit-${level}`] = costs.submit;
+        values[`work-${level}`] = costs.work;
+        first ??= costs;
+        if (level === levels[0]) continue;
+        values["submit-growth"] = costs.submit / first.submit;
+        values["work-growth"] = costs.work / first.work;
+      }
+      return { values, remarks };
+    },
+  };
+}
+
+async function fill(scene: Scene, line: Line, count: number, boxMs: number): Promise<number> {
+  if (count <= 0) return 0;
+  const loaded = await scene.producer.call("load", { line, bulk: BULK, count, boxMs });
+  await scene.rest();
+  return loaded.count;
+}
+
+async function cycles(scene: Scene, line: Line, exclusive: boolean): Promise<{ costs: Costs; left: number }> {
+  const submit: number[] = [];
+  const work: number[] = [];
+  let left = 0;
+  for (let cycle = 0; cycle < CYCLES; cycle += 1) {
+    const task = { line, inFlight: IN_FLIGHT, count: CYCLE_ITEMS, boxMs: CYCLE_MS };
+    const submitted = await scene.producer.call("submit", task);
+    const worked = await scene.worker.call("work", {
+      concurrency: CONCURRENCY,
+      expect: "backlog",
+      count: submitted.count,
+      boxMs: CYCLE_MS,
+      exclusive,
+    });
+    submit.push((submitted.ms / submitted.count) * 1_000);
+    work.push((worked.ms / worked.handled) * 1_000);
+    left += submitted.count - worked.handled;
+  }
+  return { costs: { submit: median(submit), work: median(work) }, left };
+}
+
+const WORDS = { submit: "submit", work: "claim and settle" } as const;
+
+function cost(step: "submit" | "work", level: number): Metric {
+  return {
+    name: `${step}-${level}`,
+    title: `${WORDS[step]}, ${level.toLocaleString("en")} waiting`,
+    unit: "µs/item",
+    better: "lower",
+  };
+}
+
+function growth(step: "submit" | "work"): Metric {
+  return {
+    name: `${step}-growth`,
+    title: `${WORDS[step]}: growth to the last level`,
+    unit: "×",
+    better: "lower",
+  };
+}
+
+export const backlogWorkloads: readonly Workload[] = [
+  backlog("backlog-keyed", "1,000 keys", true, ({ keys }) => ({ order: "random", keys, total: 0 })),
+  backlog("backlog-distinct", "a key per item", false, () => ({ order: "distinct", keys: 0, total: 0 })),
+];
