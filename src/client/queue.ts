@@ -48,6 +48,9 @@ export interface PageOptions {
   readonly limit?: number;
 }
 
+/** Headers are small: they travel with every look at the item. */
+const LONGEST_HEADERS_BYTES = 8 * 1024;
+
 /** A named exclusivity domain: at most one worker at a time on each of its keys. */
 export class Queue<T> {
   readonly name: string;
@@ -201,7 +204,7 @@ export class Queue<T> {
       );
     }
     const historyMs = history === undefined ? this.#settings.historyMs : parseDuration(history, "history");
-    return {
+    const submission: Submission = {
       queue: this.name,
       key: checkKey(key),
       level: level ?? defaultLevel(levels),
@@ -211,8 +214,23 @@ export class Queue<T> {
       keyLimit: this.#settings.keyLimit,
       queueLimit: this.#settings.queueLimit,
       keepMs: id === undefined ? historyMs : Math.max(historyMs, this.#settings.rememberMs),
+    };
+    // Most have neither, and should not pay for a second object.
+    if (id === undefined && headers === undefined) return submission;
+    return {
+      ...submission,
       ...(id === undefined ? {} : { id: checkId(id) }),
-      ...(headers === undefined ? {} : { headers }),
+      ...(headers === undefined ? {} : { headers: checkHeaders(headers) }),
     };
   }
+}
+
+function checkHeaders(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value !== "string") throw new InvalidInput(`headers.${name}`, value, "a text");
+  }
+  const size = Buffer.byteLength(JSON.stringify(headers));
+  if (size > LONGEST_HEADERS_BYTES)
+    throw new InvalidInput("headers", `${size} bytes`, `at most ${LONGEST_HEADERS_BYTES} bytes as JSON`);
+  return headers;
 }
