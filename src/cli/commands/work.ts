@@ -54,7 +54,7 @@ export function workCommand(): Command {
   return endHelp(command, {
     notes: [
       "The command gets the payload on standard input, and BATON_QUEUE, BATON_KEY, BATON_ID, BATON_LEVEL,",
-      "BATON_ATTEMPT and BATON_FENCE in its environment. Its exit code decides:",
+      "BATON_ATTEMPT and BATON_FENCE in its environment (BATON_RUN is our mark). Its exit code decides:",
       "  0      done",
       "  65     bad data: a dead letter at once, as with the codes of --fatal-codes",
       "  other  tried again later (75 says so by name), also when a signal killed it or it could not be started",

@@ -1,10 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { extname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { HeldLease } from "../../index.ts";
+import { groupsWithVariable } from "./linux-processes.ts";
 import { type CommandEnd, type Deadlines, type FromGuard, isFromGuard, type ToGuard } from "./messages.ts";
 import { deadlinesOf, leftMs } from "./moments.ts";
-import { killGroup } from "./process-group.ts";
+import { killGroup, LOOK_MS } from "./process-group.ts";
 
 /** Renewals come at a third of the lease; told this often, the guard hears of each well before the old deadline. */
 const TELL_SHARE = 1 / 12;
@@ -15,6 +17,9 @@ const GUARD_LATE_MS = 150;
 
 /** For the guard to end what is left, which it does within 5 s, and to leave. */
 const LEAVE_MS = 7_000;
+const UNKNOWN_LOOKS = 5;
+/** In the environment of a command: tells its processes from those of every other run, of whatever worker. */
+const MARK = "BATON_RUN";
 const GUARD_GONE = "SIGKILL, because the process that guards the commands has ended";
 
 export interface GuardOptions {
@@ -33,6 +38,7 @@ export interface CommandRequest {
 interface Pending {
   readonly lease: HeldLease;
   readonly resolve: (end: CommandEnd) => void;
+  readonly mark: string;
   deadlines: Deadlines;
   pid: number | undefined;
 }
@@ -57,9 +63,11 @@ export class Guard implements AsyncDisposable {
     const end = (): void => this.#end(run, killAfterMs(signal.reason));
     return new Promise<CommandEnd>((resolve) => {
       const deadlines = deadlinesOf(lease.leftMs, this.#options.leaseMs);
-      this.#pending.set(run, { lease, resolve, deadlines, pid: undefined });
+      const mark = randomUUID();
+      this.#pending.set(run, { lease, resolve, mark, deadlines, pid: undefined });
       this.#process ??= this.#start();
-      this.#tell({ type: "run", run, ...request, deadlines });
+      const environment = { ...request.environment, [MARK]: mark };
+      this.#tell({ type: "run", run, ...request, environment, deadlines });
       this.#tellRegularly();
       signal.addEventListener("abort", end);
       if (signal.aborted) end();
@@ -134,10 +142,20 @@ export class Guard implements AsyncDisposable {
     if (this.#process !== guard) return;
     // The next command gets a new one.
     this.#process = undefined;
-    for (const [run, { pid }] of this.#pending) {
-      if (pid === undefined) this.#over(run, { type: "killed", signal: GUARD_GONE, stderr: "" });
+    for (const [run, { pid, mark }] of this.#pending) {
+      if (pid === undefined) void this.#killUnknown(run, mark);
       else void this.#kill(run, pid, GUARD_GONE);
     }
+  }
+
+  /** The guard died between starting a command and telling us. Where that can be found out, it is. */
+  async #killUnknown(run: number, mark: string): Promise<void> {
+    // More than once: a process that has just been made shows the environment of its parent for a moment.
+    for (let look = 0; look < UNKNOWN_LOOKS; look += 1) {
+      await Promise.all([...groupsWithVariable(MARK, mark)].map(killGroup));
+      await wait(LOOK_MS);
+    }
+    this.#over(run, { type: "killed", signal: GUARD_GONE, stderr: "" });
   }
 
   async #kill(run: number, pid: number, signal: string): Promise<void> {

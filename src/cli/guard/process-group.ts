@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
+import { linuxProcesses } from "./linux-processes.ts";
 
 /** After SIGKILL there is nothing to wait for but the kernel, and what it cannot end must not block us as well. */
 export const GONE_MS = 250;
@@ -40,19 +40,8 @@ export function groupLives(pid: number): boolean {
 
 /**
  * A signal also reaches zombies, and in a container the first process often reaps them late or never; an item must
- * not wait for that. Linux tells them apart. Asked only when a command has ended and its group has not.
+ * not wait for that. Asked only when a command has ended and its group has not.
  */
 function hasLivingMember(group: number): boolean {
-  return readdirSync("/proc").some((name) => {
-    if (!/^\d+$/.test(name)) return false;
-    try {
-      // After the program's name, which may contain anything: state, parent, group.
-      const status = readFileSync(`/proc/${name}/stat`, "latin1");
-      const [state, , itsGroup] = status.slice(status.lastIndexOf(")") + 2).split(" ", 3);
-      return Number(itsGroup) === group && state !== "Z" && state !== "X";
-    } catch {
-      // It ended while we looked.
-      return false;
-    }
-  });
+  return linuxProcesses().some((one) => one.group === group && one.state !== "Z" && one.state !== "X");
 }
