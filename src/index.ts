@@ -1,7 +1,7 @@
 export { Baton, type BatonOptions } from "./client/baton.ts";
 export { connect } from "./client/connect.ts";
 export { PartlyRefused } from "./client/partly-refused.ts";
-export { type PageOptions, Queue, type Submit, type SubmitOptions } from "./client/queue.ts";
+export { type KeyPageOptions, type PageOptions, Queue, type Submit, type SubmitOptions } from "./client/queue.ts";
 export { type ItemOutcome, type OutcomeOptions, Receipt } from "./client/receipt.ts";
 export { type StopOptions, Worker, type WorkOptions } from "./client/worker.ts";
 export type { Clock, Instant, Timer } from "./domain/clock.ts";

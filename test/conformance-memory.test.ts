@@ -14,11 +14,11 @@ const target: ConformanceTarget = {
 };
 
 describe("the memory engine conforms", { concurrency: 8 }, () => {
-  for (const one of cases.filter(({ needsRestart }) => !needsRestart)) addTest(one);
+  for (const one of cases.filter(({ alone }) => !alone)) addTest(one);
 });
 
-describe("the memory engine conforms over a restart", { concurrency: 1 }, () => {
-  for (const one of cases.filter(({ needsRestart }) => needsRestart)) addTest(one);
+describe("the memory engine conforms when it is alone", { concurrency: 1 }, () => {
+  for (const one of cases.filter(({ alone }) => alone)) addTest(one);
 });
 
 test("the names of the cases differ", () => {

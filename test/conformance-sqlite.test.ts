@@ -16,11 +16,11 @@ const target: ConformanceTarget = {
 };
 
 describe("the SQLite engine conforms", { concurrency: 8 }, () => {
-  for (const one of cases.filter(({ needsRestart }) => !needsRestart)) addTest(one);
+  for (const one of cases.filter(({ alone }) => !alone)) addTest(one);
 });
 
-describe("the SQLite engine conforms over a restart", { concurrency: 1 }, () => {
-  for (const one of cases.filter(({ needsRestart }) => needsRestart)) addTest(one);
+describe("the SQLite engine conforms when it is alone", { concurrency: 1 }, () => {
+  for (const one of cases.filter(({ alone }) => alone)) addTest(one);
 });
 
 function addTest(one: (typeof cases)[number]): void {

@@ -48,6 +48,10 @@ export interface PageOptions {
   readonly limit?: number;
 }
 
+export interface KeyPageOptions extends PageOptions {
+  readonly leased?: boolean;
+}
+
 /** Headers are small: they travel with every look at the item. */
 const LONGEST_HEADERS_BYTES = 8 * 1024;
 
@@ -122,9 +126,10 @@ export class Queue<T> {
     return report;
   }
 
-  async keys(page: PageOptions = {}): Promise<readonly KeyReport[]> {
+  /** The keys that have an item, a lease or a pause; with `leased`, only those in work or held. */
+  async keys(page: KeyPageOptions = {}): Promise<readonly KeyReport[]> {
     await this.#declare();
-    return this.#shared.engine.keys(this.#page(page));
+    return this.#shared.engine.keys({ ...this.#page(page), leased: page.leased ?? false });
   }
 
   /** Where an item is, or how it ended. Undefined: never seen, or ended and not remembered. */

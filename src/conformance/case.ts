@@ -7,17 +7,23 @@ export interface ConformanceCase {
   readonly guarantee: Guarantee;
   /** Unique in the suite; a skip names it. */
   readonly name: string;
-  /** The case stops and starts the store, so it runs while no other case does. */
+  /** The case stops and starts the store. */
   readonly needsRestart: boolean;
+  /** Runs while no other case does: it restarts the store, or it measures time. */
+  readonly alone: boolean;
   run(scene: Scene): Promise<void>;
 }
 
 type Runs = Readonly<Record<string, (scene: Scene) => Promise<void>>>;
 
-export function casesOf(guarantee: Guarantee, runs: Runs, needsRestart = false): ConformanceCase[] {
-  return Object.entries(runs).map(([name, run]) => ({ guarantee, name, needsRestart, run }));
+export function casesOf(guarantee: Guarantee, runs: Runs): ConformanceCase[] {
+  return Object.entries(runs).map(([name, run]) => ({ guarantee, name, needsRestart: false, alone: false, run }));
+}
+
+export function timedCasesOf(guarantee: Guarantee, runs: Runs): ConformanceCase[] {
+  return casesOf(guarantee, runs).map((one) => Object.assign(one, { alone: true }));
 }
 
 export function restartCasesOf(guarantee: Guarantee, runs: Runs): ConformanceCase[] {
-  return casesOf(guarantee, runs, true);
+  return casesOf(guarantee, runs).map((one) => Object.assign(one, { alone: true, needsRestart: true }));
 }

@@ -43,10 +43,10 @@ export async function runConformance(
       onResult?.(result);
     }
   };
-  const together = chosen.filter(({ needsRestart }) => !needsRestart);
+  const together = chosen.filter(({ alone }) => !alone);
   await Promise.all(Array.from({ length: concurrency }, () => work(together)));
   // A restart would pull the store away from under the other cases.
-  await work(chosen.filter(({ needsRestart }) => needsRestart));
+  await work(chosen.filter(({ alone }) => alone));
   const count = (wanted: ConformanceResult["status"]): number =>
     results.filter(({ status }) => status === wanted).length;
   return { target: target.name, passed: count("passed"), failed: count("failed"), skipped: count("skipped"), results };

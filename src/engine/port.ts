@@ -8,7 +8,8 @@
  *   lost and the change may or may not have happened. Repeating the call is always safe.
  * - Entries of one batch are independent: one that is refused does not touch the others. Entries for one key
  *   take effect in the order given, and so do calls made one after the other through one handle.
- * - `declare` has resolved for a queue on this handle before any other method names that queue.
+ * - `declare` has resolved for a queue on this handle before any other method names that queue. If not, the call is
+ *   refused with `InvalidInput`, and `queues` does not list it.
  */
 import type { Instant } from "../domain/clock.ts";
 import type { BatonError } from "../domain/errors.ts";
@@ -34,7 +35,7 @@ export interface Engine {
 
   /**
    * Takes up to `max` ready keys, each with its next item, under new leases. Resolves as soon as there is at least
-   * one, without polling; with none only when `signal` fires. A grant that raced with the signal is still returned:
+   * one, without polling; with none only when `signal` fires or has fired before. A grant that raced with the signal is still returned:
    * no lease is ever made that nobody hears of.
    *
    * Most urgent level first, then the key that became ready first. Keys whose lease ran out are ready again. The
@@ -57,7 +58,10 @@ export interface Engine {
   /** The item, wherever it is now. Undefined: never seen, or ended and not remembered. */
   find(request: ItemRequest): Promise<ItemReport | undefined>;
 
-  /** How the item ended, as soon as it has. Undefined when `signal` fires first, or when the item is not remembered. */
+  /**
+   * How the item ended, as soon as it has. Undefined when `signal` fires first, or when the item is not remembered: at
+   * once, or when it has ended.
+   */
   outcome(request: OutcomeRequest): Promise<Outcome | undefined>;
 
   /**
@@ -73,7 +77,7 @@ export interface Engine {
   queues(request: { readonly queue?: string }): Promise<readonly QueueReport[]>;
 
   /** A page of the keys that have an item, a lease or a pause, in a stable order. */
-  keys(request: PageRequest): Promise<readonly KeyReport[]>;
+  keys(request: KeyPageRequest): Promise<readonly KeyReport[]>;
 
   /** A page of the dead letters, oldest first. */
   dead(request: PageRequest): Promise<readonly DeadReport[]>;
@@ -219,6 +223,11 @@ export interface PageRequest {
   /** Where the last page ended: the key, or the id of the dead letter. */
   readonly after?: string;
   readonly limit: number;
+}
+
+export interface KeyPageRequest extends PageRequest {
+  /** Only keys under a lease: what runs, and what is held. Cheap however many others there are. */
+  readonly leased?: boolean;
 }
 
 export interface ReviveRequest {

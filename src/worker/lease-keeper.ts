@@ -134,7 +134,8 @@ export class LeaseKeeper {
       this.#byStart.delete(run);
       // Not renewed from here on: a handler that ignores its signal loses the key in a lease's time.
       this.#toRenew.delete(run);
-      run.timedOut = true;
+      // A run that was told to end for another reason before, ends for that reason: a stop burns no attempt.
+      run.timedOut = !run.signal.aborted;
       run.abort(new HandlerTimeout(this.#timeoutMs));
     }
   }

@@ -36,8 +36,8 @@ export interface StopReport {
   readonly abandoned: number;
 }
 
-/** After its signal fired, a handler has this long to come to an end; the command gives its child the same. */
-const ABORT_WAIT_MS = 5_000;
+/** After its signal fired, a handler has this long to come to an end: the 5 s that the command gives its child, and a little. */
+const ABORT_WAIT_MS = 6_000;
 /** So many ended runs are settled at once, while the others of the same turn still run: the store works meanwhile. */
 const SETTLE_EARLY_SHARE = 1 / 4;
 const SETTLE_EARLY = 8;

@@ -46,7 +46,7 @@ async function lookAtStore(baton: Baton): Promise<View> {
 
 async function lookAtQueue(baton: Baton, name: string): Promise<View> {
   const { queue, report } = await findQueue(baton, name);
-  const seen: QueueStatus = { ...report, runs: await findRunning(queue, report.running) };
+  const seen: QueueStatus = { ...report, runs: await findRunning(queue) };
   return { json: seen, lines: () => queueLines(seen) };
 }
 

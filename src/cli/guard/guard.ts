@@ -57,10 +57,10 @@ export class Guard implements AsyncDisposable {
   }
 
   /** Runs a command for as long as the lease lasts. When its signal fires, the command has `killAfterMs` to end. */
-  run(request: CommandRequest, lease: HeldLease, killAfterMs: (reason: unknown) => number): Promise<CommandEnd> {
+  run(request: CommandRequest, lease: HeldLease, killAfterMs: number): Promise<CommandEnd> {
     const run = (this.#runs += 1);
     const { signal } = lease;
-    const end = (): void => this.#end(run, killAfterMs(signal.reason));
+    const end = (): void => this.#end(run, killAfterMs);
     return new Promise<CommandEnd>((resolve) => {
       const deadlines = deadlinesOf(lease.leftMs, this.#options.leaseMs);
       const mark = randomUUID();

@@ -1,11 +1,9 @@
-import { type HeldLease, Stopping, type WorkItem } from "../../index.ts";
+import type { HeldLease, WorkItem } from "../../index.ts";
 import type { Guard } from "../guard/guard.ts";
 import { failureOf } from "./command-failure.ts";
 
 /** Between SIGTERM and SIGKILL. The guard makes it shorter when the lease ends sooner: exclusivity goes first. */
 const KILL_AFTER_MS = 5_000;
-/** A worker that stops waits 5 s for its handlers; a command that ignores SIGTERM must be dead by then to be given back. */
-const KILL_AFTER_STOP_MS = 4_500;
 
 export interface Command {
   readonly command: string;
@@ -23,7 +21,7 @@ export async function runCommand(
   lease.check();
   const input = typeof item.body === "string" ? Buffer.from(item.body) : item.body;
   const request = { command, commandArguments, environment: environmentOf(item, lease), input };
-  const end = await guard.run(request, lease, killAfterMs);
+  const end = await guard.run(request, lease, KILL_AFTER_MS);
   const failure = failureOf(end, command, fatalCodes);
   if (failure !== undefined) throw failure;
 }
@@ -37,8 +35,4 @@ function environmentOf(item: WorkItem<unknown>, lease: HeldLease): Record<string
     BATON_ATTEMPT: String(item.attempt),
     BATON_FENCE: String(lease.fence),
   };
-}
-
-function killAfterMs(reason: unknown): number {
-  return reason instanceof Stopping ? KILL_AFTER_STOP_MS : KILL_AFTER_MS;
 }

@@ -65,6 +65,26 @@ const CANCELLING = casesOf("G4", {
   },
 });
 
+const LEASED = casesOf("G4", {
+  "keys under a lease can be listed alone": async (scene) => {
+    for (const key of ["a", "b", "c", "d"]) await scene.submit(key);
+    const { lease } = await scene.claimOne();
+    await scene.engine.hold({ queue: scene.queue, key: "held", worker: "w", leaseMs: LONG_LEASE_MS });
+    const leased = await scene.engine.keys({ queue: scene.queue, limit: 10, leased: true });
+    equal(
+      leased.map(({ key, state }) => `${key} ${state}`),
+      [`${lease.key} running`, "held held"],
+      "Keys under a lease",
+    );
+    const rest = await scene.engine.keys({ queue: scene.queue, limit: 10, leased: true, after: lease.key });
+    equal(
+      rest.map(({ key }) => key),
+      ["held"],
+      "The page behind the first",
+    );
+  },
+});
+
 const DEAD_LETTERS = casesOf("G4", {
   "dead letters are listed oldest first, page by page": async (scene) => {
     const ids = ["d1", "d2", "d3", "d4", "d5"];
@@ -274,7 +294,7 @@ const REPORTS = casesOf("G4", {
 });
 
 /** Everything about looking in and stepping in: what one can ask is part of "nothing is lost". */
-export const inspected: readonly ConformanceCase[] = [...CANCELLING, ...DEAD_LETTERS, ...REPORTS];
+export const inspected: readonly ConformanceCase[] = [...CANCELLING, ...LEASED, ...DEAD_LETTERS, ...REPORTS];
 
 async function bury(scene: Scene, id: string): Promise<Accepted> {
   const accepted = await scene.submit("k", { id, text: `text of ${id}` });

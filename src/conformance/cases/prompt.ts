@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Engine } from "../../engine/port.ts";
-import { type ConformanceCase, casesOf } from "../case.ts";
+import { type ConformanceCase, timedCasesOf } from "../case.ts";
 import { ok, present } from "../expect.ts";
 import type { Scene } from "../scene.ts";
 
@@ -12,7 +12,7 @@ const PROMPT_MS = 250;
 const TRIES = 5;
 const DELAY_MS = 80;
 
-export const prompt: readonly ConformanceCase[] = casesOf("G7", {
+export const prompt: readonly ConformanceCase[] = timedCasesOf("G7", {
   "a waiting claim is woken by a submission": async (scene) => {
     await expectPrompt(scene, async () => {
       const waiting = await waitingClaim(scene);
@@ -152,10 +152,10 @@ async function settleIn(scene: Scene): Promise<void> {
   await nextTurn();
 }
 
-/** Milliseconds from the act, or from when what it started is due, to the grant. */
+/** Milliseconds from the end of the act, or from when what it started is due, to the grant. */
 async function measured(scene: Scene, act: () => Promise<unknown>, waiting?: Waiting, dueAfterMs = 0): Promise<number> {
-  const began = scene.clock.monotonic();
   await act();
+  const began = scene.clock.monotonic();
   const grant = await (waiting?.granted ?? scene.claimOne());
   const tookMs = scene.clock.monotonic() - began - dueAfterMs;
   await scene.done(grant);

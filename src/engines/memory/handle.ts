@@ -97,7 +97,7 @@ export class MemoryHandle implements port.Engine {
     });
   }
 
-  async keys(request: port.PageRequest): Promise<readonly port.KeyReport[]> {
+  async keys(request: port.KeyPageRequest): Promise<readonly port.KeyReport[]> {
     return this.#turn(() => keyReports(this.#store.queue(request.queue), request));
   }
 

@@ -23,10 +23,11 @@ export function queueReport(queue: StoredQueue): port.QueueReport {
   return { queue: queue.name, paused: queue.paused, levels, waiting, delayed, running, dead };
 }
 
-export function keyReports(queue: StoredQueue, { after, limit }: port.PageRequest): port.KeyReport[] {
+export function keyReports(queue: StoredQueue, { after, limit, leased }: port.KeyPageRequest): port.KeyReport[] {
   // By the bytes of UTF-8, as stores on disk sort; JavaScript's own order differs beyond the basic plane.
   const afterBytes = after === undefined ? undefined : Buffer.from(after);
   return [...queue.keys.values()]
+    .filter((key) => leased !== true || key.lease !== undefined)
     .map((key) => ({ key, bytes: Buffer.from(key.name) }))
     .filter(({ bytes }) => afterBytes === undefined || Buffer.compare(bytes, afterBytes) > 0)
     .toSorted((a, b) => Buffer.compare(a.bytes, b.bytes))

@@ -18,6 +18,7 @@ import type {
   HoldRequest,
   ItemReport,
   ItemRequest,
+  KeyPageRequest,
   KeyReport,
   Lease,
   Outcome,
@@ -137,7 +138,7 @@ export class SqliteEngine implements Engine {
     return this.#link.call("queues", { queue });
   }
 
-  keys(request: PageRequest): Promise<readonly KeyReport[]> {
+  keys(request: KeyPageRequest): Promise<readonly KeyReport[]> {
     return this.#link.call("keys", request);
   }
 

@@ -4,6 +4,7 @@ import type {
   DeadReport,
   Finding,
   ItemReport,
+  KeyPageRequest,
   KeyReport,
   Outcome,
   PageRequest,
@@ -30,6 +31,7 @@ export class Inspection {
   readonly #operations: Operations;
   readonly #queueNames: Statement;
   readonly #keysAfter: Statement;
+  readonly #leasedAfter: Statement;
   readonly #deadAfter: Statement;
   readonly #running: Statement;
   readonly #db: DatabaseSync;
@@ -43,6 +45,10 @@ export class Inspection {
     this.#keysAfter = new Statement(
       db,
       `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND name > ? ORDER BY name LIMIT ?`,
+    );
+    this.#leasedAfter = new Statement(
+      db,
+      `SELECT ${KEY_COLUMNS} FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 AND queue = ? AND name > ? ORDER BY name LIMIT ?`,
     );
     this.#deadAfter = new Statement(
       db,
@@ -63,9 +69,10 @@ export class Inspection {
     });
   }
 
-  keys(request: PageRequest, now: Instant): readonly KeyReport[] {
+  keys(request: KeyPageRequest, now: Instant): readonly KeyReport[] {
     const queue = this.#parts.tx.queues.find(request.queue);
-    const rows = this.#keysAfter.all(queue.id, request.after ?? "", request.limit);
+    const page = request.leased === true ? this.#leasedAfter : this.#keysAfter;
+    const rows = page.all(queue.id, request.after ?? "", request.limit);
     return rows.map((row) => this.#keyReport(readKey(row), now));
   }
 

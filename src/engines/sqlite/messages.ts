@@ -7,6 +7,7 @@ import type {
   Ending,
   Finding,
   ItemReport,
+  KeyPageRequest,
   KeyReport,
   Outcome,
   PageRequest,
@@ -68,7 +69,7 @@ export interface Requests {
   cancel: { readonly queue: string; readonly id: string };
   pause: PauseRequest;
   queues: { readonly queue: string | undefined };
-  keys: PageRequest;
+  keys: KeyPageRequest;
   dead: PageRequest;
   revive: ReviveRequest;
   check: null;
