@@ -1,9 +1,16 @@
 import { randomInt } from "node:crypto";
-import { closeSync, existsSync, openSync } from "node:fs";
+import { closeSync, openSync, type Stats, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { systemClock } from "../../domain/clock.ts";
-import { describeStoreFailure, SQLITE_BUSY, sqliteCode, StoreFailure } from "./failure.ts";
-import { migrate } from "./schema.ts";
+import {
+  describeStoreFailure,
+  SQLITE_BUSY,
+  SQLITE_CANTOPEN,
+  SQLITE_READONLY,
+  sqliteCode,
+  StoreFailure,
+} from "./failure.ts";
+import { assertKnown, migrate } from "./schema.ts";
 
 /** `full` survives power loss; `normal` a crash of every process; `off` is for tests. */
 export type Synchronous = "full" | "normal" | "off";
@@ -12,13 +19,16 @@ export type Synchronous = "full" | "normal" | "off";
 const CACHE_KIB = 32 * 1024;
 /** The log is written back when it has this many pages: rarely enough that a page is written back once for many changes. */
 const CHECKPOINT_PAGES = 4_000;
+/** The file is locked for a moment while another process creates it, or repairs it after a crash. */
+const OPEN_WAIT_MS = 5_000;
 /** How long to try for the write lock. Other processes hold it for a millisecond at a time. */
 const LOCK_WAIT_MS = 30_000;
 
 export function openDatabase(file: string, synchronous: Synchronous): DatabaseSync {
   try {
-    assertUsable(file);
-    const db = new DatabaseSync(file, { timeout: 5_000 });
+    const found = lookAt(file);
+    if (found !== undefined) assertUsable(file, found);
+    const db = new DatabaseSync(file, { timeout: OPEN_WAIT_MS });
     try {
       const mode = db.prepare("PRAGMA journal_mode = WAL").get()?.["journal_mode"];
       if (mode !== "wal") {
@@ -62,9 +72,25 @@ export function beginWrite(db: DatabaseSync): void {
   }
 }
 
+/** Undefined: there is no such file, or no way to it; SQLite says which. */
+function lookAt(file: string): Stats | undefined {
+  try {
+    return statSync(file);
+  } catch {
+    return undefined;
+  }
+}
+
+function assertUsable(file: string, found: Stats): void {
+  if (found.isDirectory()) {
+    throw new StoreFailure("STORE_UNAVAILABLE", `${file} is a folder. Nothing was changed. Name a file in it.`);
+  }
+  assertWritable(file);
+  if (found.size > 0) assertRecognised(file);
+}
+
 /** SQLite opens a file that it cannot write without a word, and says so at the first write. */
-function assertUsable(file: string): void {
-  if (!existsSync(file)) return;
+function assertWritable(file: string): void {
   try {
     closeSync(openSync(file, "r+"));
   } catch (error) {
@@ -73,5 +99,22 @@ function assertUsable(file: string): void {
       `${file} cannot be written (${error instanceof Error ? error.message : String(error)}). Nothing was changed. Check its permissions.`,
       { cause: error },
     );
+  }
+}
+
+/**
+ * Looks at the file through a connection that cannot write. An ordinary one changes even what it then refuses: it
+ * switches the journal, and at its close writes back the log of somebody else's crash.
+ */
+function assertRecognised(file: string): void {
+  const db = new DatabaseSync(file, { readOnly: true, timeout: OPEN_WAIT_MS });
+  try {
+    assertKnown(db, file);
+  } catch (error) {
+    const code = sqliteCode(error);
+    // A crash left something behind that must be repaired before it can be read. The migration looks again.
+    if (code !== SQLITE_READONLY && code !== SQLITE_CANTOPEN) throw error;
+  } finally {
+    db.close();
   }
 }

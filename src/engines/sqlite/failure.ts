@@ -5,11 +5,11 @@ export class StoreFailure extends BatonError {}
 
 export const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
-const SQLITE_READONLY = 8;
+export const SQLITE_READONLY = 8;
 const SQLITE_IOERR = 10;
 const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;
-const SQLITE_CANTOPEN = 14;
+export const SQLITE_CANTOPEN = 14;
 const SQLITE_NOTADB = 26;
 
 /** The primary result code, or undefined for an error that is not SQLite's. */

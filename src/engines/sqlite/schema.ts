@@ -123,26 +123,31 @@ export function migrate(db: DatabaseSync, file: string): void {
   if (versionOf(db) === SCHEMA_VERSION && isOurs(db)) return;
   db.exec("BEGIN IMMEDIATE");
   try {
-    const version = versionOf(db);
-    if (!isOurs(db) && !isEmpty(db)) {
-      throw new StoreFailure(
-        "STORE_CORRUPT",
-        `${file} is an SQLite database, but not one of Baton's. Nothing was changed. Name another file.`,
-      );
-    }
-    if (version > SCHEMA_VERSION) {
-      throw new StoreFailure(
-        "STORE_TOO_NEW",
-        `${file} was written by a newer version of Baton (schema ${version}; this one knows ${SCHEMA_VERSION}). ` +
-          "Nothing was changed. Upgrade batonq in this application.",
-      );
-    }
-    for (const statements of MIGRATIONS.slice(version)) db.exec(statements);
+    assertKnown(db, file);
+    for (const statements of MIGRATIONS.slice(versionOf(db))) db.exec(statements);
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION};`);
     db.exec("COMMIT");
   } catch (error) {
     db.exec("ROLLBACK");
     throw error;
+  }
+}
+
+/** Refuses what is not ours, and what is newer than we are. Changes nothing. */
+export function assertKnown(db: DatabaseSync, file: string): void {
+  const version = versionOf(db);
+  if (!isOurs(db) && !isEmpty(db)) {
+    throw new StoreFailure(
+      "STORE_CORRUPT",
+      `${file} is an SQLite database, but not one of Baton's. Nothing was changed. Name another file.`,
+    );
+  }
+  if (version > SCHEMA_VERSION) {
+    throw new StoreFailure(
+      "STORE_TOO_NEW",
+      `${file} was written by a newer version of Baton (schema ${version}; this one knows ${SCHEMA_VERSION}). ` +
+        "Nothing was changed. Upgrade batonq in this application.",
+    );
   }
 }
 
