@@ -72,6 +72,16 @@ export function beginWrite(db: DatabaseSync): void {
   }
 }
 
+/** Writes the log back, if there is room and nobody reads it, so that the next write begins it anew. */
+export function emptyLog(db: DatabaseSync): boolean {
+  try {
+    const result = db.prepare("PRAGMA wal_checkpoint(PASSIVE)").get();
+    return result?.["busy"] === 0 && result["log"] === result["checkpointed"];
+  } catch {
+    return false;
+  }
+}
+
 /** Undefined: there is no such file, or no way to it; SQLite says which. */
 function lookAt(file: string): Stats | undefined {
   try {

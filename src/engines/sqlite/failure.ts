@@ -8,7 +8,7 @@ const SQLITE_LOCKED = 6;
 export const SQLITE_READONLY = 8;
 const SQLITE_IOERR = 10;
 const SQLITE_CORRUPT = 11;
-const SQLITE_FULL = 13;
+export const SQLITE_FULL = 13;
 export const SQLITE_CANTOPEN = 14;
 const SQLITE_NOTADB = 26;
 

@@ -1,9 +1,9 @@
 import type { Instant } from "../../domain/clock.ts";
 import { InvalidInput } from "../../domain/errors.ts";
 import { Claims, hold } from "./claim.ts";
-import { beginWrite, openDatabase, type Synchronous } from "./database.ts";
+import { beginWrite, emptyLog, openDatabase, type Synchronous } from "./database.ts";
 import { DueDates } from "./due.ts";
-import { describeStoreFailure } from "./failure.ts";
+import { describeStoreFailure, SQLITE_FULL, sqliteCode } from "./failure.ts";
 import { Inspection } from "./inspect.ts";
 import type { Call, Granted, Kind, PlainFailure, Replies, Reply } from "./messages.ts";
 import { Operations } from "./operate.ts";
@@ -222,9 +222,12 @@ export class Store {
 
   #began: Instant = { wall: 0, monotonic: 0 };
   #writing = false;
+  /** The disk was full. The log, which grows for a long time before it is used again, must now make do with its size. */
+  #wasFull = false;
 
   #write<T>(work: () => T): T {
     const { db, tx, items, receipts } = this.#parts;
+    if (this.#wasFull) this.#wasFull = !emptyLog(db);
     beginWrite(db);
     try {
       this.#writing = true;
@@ -241,6 +244,7 @@ export class Store {
       return result;
     } catch (error) {
       if (db.isTransaction) db.exec("ROLLBACK");
+      this.#wasFull ||= sqliteCode(error) === SQLITE_FULL;
       tx.forget();
       items.forget();
       throw error;
