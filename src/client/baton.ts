@@ -24,7 +24,7 @@ export class Baton implements AsyncDisposable {
       engine,
       clock: options.clock ?? systemClock,
       random: options.random ?? Math.random,
-      emit: options.onEvent ?? warn,
+      emit: options.onEvent === undefined ? warn : guarded(options.onEvent),
       workers: new Set(),
     };
   }
@@ -58,6 +58,20 @@ export class Baton implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+/** A listener that throws must not take work down with it. */
+function guarded(listener: (event: WorkerEvent) => void): (event: WorkerEvent) => void {
+  return (event) => {
+    try {
+      listener(event);
+    } catch (error) {
+      process.emitWarning(
+        `A listener to Baton's events failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+        "BatonWarning",
+      );
+    }
+  };
 }
 
 function warn(event: WorkerEvent): void {

@@ -150,10 +150,12 @@ export class WorkerLoop {
     try {
       const grants = await engine.claim({ queue, worker, max, leaseMs, patienceMs, signal: this.#claiming.signal });
       this.#pauseMs = FIRST_PAUSE_MS;
-      // From here on the runs themselves take the slots.
-      this.#asked -= asked;
-      asked = 0;
-      for (const grant of grants) this.#begin(grant);
+      for (const grant of grants) {
+        // One by one: a handler that ends at once may lead to the next claim while later grants have yet to begin.
+        this.#asked -= 1;
+        asked -= 1;
+        this.#begin(grant);
+      }
     } catch (error) {
       if (this.#stopping) return;
       emit({ type: "trouble", doing: "asking for work", error });
