@@ -1,0 +1,123 @@
+/**
+ * Many processes on one file, seen from outside. Workers are killed, stopped for longer than their leases, blocked
+ * and replaced, by chance; then what all of them wrote down is judged. BATON_SEED repeats a run's faults.
+ */
+import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
+import { test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import type { Baton } from "../../src/index.ts";
+import { Random } from "../simulation/random.ts";
+import { violations } from "./black-box/checker.ts";
+import { Crew, retire } from "./black-box/faults.ts";
+import { type Fact, now, readHistory, recorder } from "./black-box/history.ts";
+import { LEASE_MS, QUEUE } from "./black-box/settings.ts";
+import { Desk } from "./desk.ts";
+
+const WORKERS = 4;
+const SUBMITTERS = 2;
+const SUFFER_MS = 14_000;
+const FAULT_EVERY_MS = 500;
+const DRAIN_MS = 30_000;
+const LOOK_MS = 50;
+
+test("no fault makes two work on a key, loses an item or breaks the order", { timeout: 120_000 }, async (context) => {
+  const seed = Number(process.env["BATON_SEED"] ?? randomInt(1_000_000));
+  context.diagnostic(`BATON_SEED=${seed}`);
+  const random = new Random(seed);
+  const desk = new Desk(context);
+  const baton = await desk.connect();
+  const crew = new Crew(desk, random.fork());
+  await Promise.all(Array.from({ length: WORKERS }, () => crew.hire()));
+  const submitters = Array.from({ length: SUBMITTERS }, (_, index) => {
+    const name = `submitter${index + 1}`;
+    return desk.start("../black-box/submitter", desk.url, desk.folder, name, String(random.between(1, 1e9)));
+  });
+  await crew.suffer(SUFFER_MS, FAULT_EVERY_MS);
+  await Promise.all(submitters.map(retire));
+  const drainedMs = await drained(baton);
+  await crew.dismiss();
+  await recordFinals(baton, desk.folder);
+
+  const history = readHistory(desk.folder);
+  const found = violations(history);
+  const { killed, stopped, blocked, replaced } = crew.counts;
+  context.diagnostic(`${killed} killed, ${stopped} stopped, ${blocked} blocked, ${replaced} replaced`);
+  context.diagnostic(`${summary(history)}, drained ${drainedMs.toFixed(0)} ms after the last fault`);
+  assert.deepEqual(found.slice(0, 20), [], `BATON_SEED=${seed}`);
+  assert.ok(drainedMs < DRAIN_MS, `It took ${drainedMs.toFixed(0)} ms until all was done.`);
+});
+
+test(
+  "a worker that was stopped for longer than its lease is refused, and the other's work is untouched",
+  { timeout: 60_000 },
+  async (context) => {
+    const desk = new Desk(context);
+    const baton = await desk.connect();
+    const cars = baton.queue(QUEUE);
+    const first = desk.start("../black-box/worker", desk.url, desk.folder, "first");
+    await first.next();
+    // Longer than the stop: the first is at it when it is stopped, and the second when the first goes on.
+    await cars.submit("car1", { workMs: 4 * LEASE_MS }, { id: "long" });
+    await fact(desk, (one) => one.type === "began");
+    first.process.kill("SIGSTOP");
+    const second = desk.start("../black-box/worker", desk.url, desk.folder, "second");
+    const taken = await fact(desk, (one) => one.type === "began" && one.worker === "second");
+    first.process.kill("SIGCONT");
+    const refused = await fact(desk, (one) => one.type === "refused");
+    assert.ok("fence" in taken && "fence" in refused && refused.fence < taken.fence);
+
+    const { running } = (await cars.item("long")) ?? {};
+    assert.equal(running?.worker, "second");
+    await drained(baton);
+    await Promise.all([first, second].map(retire));
+    await recordFinals(baton, desk.folder, [{ item: "long" }]);
+    const history = readHistory(desk.folder);
+    assert.deepEqual(violations(history), []);
+    assert.equal((await cars.item("long"))?.attempt, 2);
+    assert.equal(history.filter(({ type }) => type === "settled").length, 1);
+  },
+);
+
+/** Waits until nothing is left, and says how long that took. */
+async function drained(baton: Baton): Promise<number> {
+  const from = now();
+  for (;;) {
+    const { waiting, delayed, running } = await baton.queue(QUEUE).status();
+    if (waiting + delayed + running === 0) return now() - from;
+    await wait(LOOK_MS);
+  }
+}
+
+/** Waits until a process has written down such a fact. */
+async function fact(desk: Desk, matches: (fact: Fact) => boolean): Promise<Fact> {
+  for (;;) {
+    const found = readHistory(desk.folder).find(matches);
+    if (found !== undefined) return found;
+    await wait(LOOK_MS);
+  }
+}
+
+/** The store's last word on each item, added to the history. */
+async function recordFinals(
+  baton: Baton,
+  folder: string,
+  items: readonly { readonly item: string }[] = submittedIn(folder),
+): Promise<void> {
+  const record = recorder(folder, "store");
+  const cars = baton.queue(QUEUE);
+  for (const { item } of items) {
+    const state = (await cars.item(item))?.state ?? "unknown";
+    record({ type: "final", at: now(), item, state });
+  }
+}
+
+function submittedIn(folder: string): readonly { readonly item: string }[] {
+  return readHistory(folder).filter((one) => one.type === "submitted");
+}
+
+function summary(history: readonly Fact[]): string {
+  const count = (type: Fact["type"]): number => history.filter((one) => one.type === type).length;
+  const again = history.filter((one) => one.type === "began" && one.attempt > 1).length;
+  return `${count("submitted")} items, ${count("began")} runs (${again} again), ${count("refused")} refused`;
+}
