@@ -54,6 +54,7 @@ async function bench(options: Arguments): Promise<number> {
     subjects,
     missing,
     rows: results.rows(workloads, subjects, sizes),
+    leftOut: results.leftOut,
     remarks: results.remarks,
   };
   process.stdout.write(writeTable(report));

@@ -20,6 +20,13 @@ export interface Row {
   readonly figures: ReadonlyMap<string, Figure>;
 }
 
+/** What a subject does not do, and why. */
+export interface LeftOut {
+  readonly subject: string;
+  readonly reason: string;
+  readonly workloads: readonly string[];
+}
+
 export interface Remark {
   readonly workload: string;
   readonly subject: string;
@@ -31,6 +38,7 @@ export class Results {
   readonly #values = new Map<string, number[]>();
   readonly #remarks = new Map<string, Remark>();
   readonly #broken = new Set<string>();
+  readonly #leftOut = new Map<string, LeftOut>();
 
   add(workload: Workload, subject: Subject, { values, remarks = [], broken = false }: Measured): void {
     for (const [metric, value] of Object.entries(values)) {
@@ -49,6 +57,17 @@ export class Results {
       subject: subject.title,
       text,
     });
+  }
+
+  /** Told once for all workloads that share the reason. */
+  leaveOut(workload: string, subject: Subject, reason: string): void {
+    const name = `${subject.name} ${reason}`;
+    const workloads = new Set(this.#leftOut.get(name)?.workloads).add(workload);
+    this.#leftOut.set(name, { subject: subject.title, reason, workloads: [...workloads] });
+  }
+
+  get leftOut(): readonly LeftOut[] {
+    return [...this.#leftOut.values()];
   }
 
   get remarks(): readonly Remark[] {
@@ -85,7 +104,9 @@ export class Results {
   }
 }
 
-function ratioOf({ better }: Metric, own: number, other: number): number {
+function ratioOf({ better, unit }: Metric, own: number, other: number): number | undefined {
+  // A factor is a comparison already.
+  if (unit === "×") return undefined;
   return better === "higher" ? own / other : other / own;
 }
 

@@ -41,8 +41,8 @@ function stepsOf({ workloads, subjects, sizes }: Plan, results: Results): readon
   const steps: Step[] = [];
   for (const workload of workloads) {
     const able = subjects.filter((subject) => {
-      const reason = subject.without?.[workload.group];
-      if (reason !== undefined) results.remark(workload, subject, reason);
+      const reason = reasonAgainst(workload, subject);
+      if (reason !== undefined) results.leaveOut(widest(workload, subject, workloads), subject, reason);
       return reason === undefined;
     });
     for (let round = 0; round < (workload.once === true ? 1 : sizes.rounds); round += 1) {
@@ -53,6 +53,16 @@ function stepsOf({ workloads, subjects, sizes }: Plan, results: Results): readon
     }
   }
   return steps;
+}
+
+function reasonAgainst({ group, exclusive }: Workload, { without = {} }: Subject): string | undefined {
+  return without[group] ?? (exclusive ? without.keyed : undefined);
+}
+
+/** The group, where the subject does nothing of it. */
+function widest({ name, group }: Workload, subject: Subject, workloads: readonly Workload[]): string {
+  const others = workloads.filter((workload) => workload.group === group);
+  return others.every((workload) => reasonAgainst(workload, subject) !== undefined) ? group : name;
 }
 
 async function measure({ workload, subject }: Step, { stores, sizes }: Plan): Promise<Measured> {

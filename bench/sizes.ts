@@ -10,6 +10,8 @@ export interface Sizes {
   readonly keys: number;
   /** How many wait while submit and claim are measured. */
   readonly levels: readonly number[];
+  /** How often, at each level: the median counts. */
+  readonly cycles: number;
   /** A level that is not reached in this time is left out for that subject. */
   readonly loadMs: number;
   readonly hot: number;
@@ -18,13 +20,14 @@ export interface Sizes {
 
 export const FULL: Sizes = {
   rounds: 3,
-  submitItems: 50_000,
+  submitItems: 200_000,
   items: 20_000,
-  boxMs: 1_200,
-  keyedBoxMs: 2_500,
-  latencyMs: 1_000,
+  boxMs: 1_000,
+  keyedBoxMs: 2_200,
+  latencyMs: 800,
   keys: 1_000,
   levels: [1_000, 100_000, 1_000_000],
+  cycles: 5,
   loadMs: 15_000,
   hot: 100_000,
   waiting: 100_000,
@@ -33,11 +36,13 @@ export const FULL: Sizes = {
 export const QUICK: Sizes = {
   ...FULL,
   rounds: 1,
-  items: 10_000,
-  boxMs: 500,
-  keyedBoxMs: 1_000,
-  latencyMs: 500,
+  items: 8_000,
+  boxMs: 400,
+  keyedBoxMs: 700,
+  latencyMs: 400,
   levels: [1_000, 100_000],
-  loadMs: 10_000,
+  cycles: 3,
+  loadMs: 5_000,
   hot: 20_000,
+  waiting: 30_000,
 };

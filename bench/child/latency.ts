@@ -6,9 +6,9 @@ import type { Client } from "../subject.ts";
 /** Long enough for every worker to have gone idle again. */
 const PAUSE_MS = 4;
 /** Subjects that poll every second or two have a few in any case. */
-const LEAST = 5;
+const LEAST = 3;
 /** Until the first connections are made and the first item has been through. */
-const WARM_UP = 3;
+const WARM_UP = 2;
 /** More than any subject's poll: what was submitted last has started by then. */
 const LAST_POLL_MS = 3_000;
 

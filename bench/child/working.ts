@@ -21,13 +21,16 @@ export interface WorkTask extends WorkOptions {
 }
 
 export interface WorkResult {
+  /** In the time that was measured. */
   readonly handled: number;
   readonly ms: number;
+  /** In all, the warm-up included: of these are the following. */
+  readonly seen: number;
   /** Handled more than once. */
   readonly duplicates: number;
   /** Began while another of its key ran. */
   readonly overlaps: number;
-  /** Began before one that was submitted earlier for its key. */
+  /** Began right after one that was submitted later for its key. */
   readonly outOfOrder: number;
   /** From the end of an item to the start of the key's next; undefined if no key had two. */
   readonly gapMs: number | undefined;
@@ -86,7 +89,7 @@ class Watch {
     if (this.#running.has(key)) this.#overlaps += 1;
     this.#running.add(key);
     if (place < (this.#places.get(key) ?? 0)) this.#outOfOrder += 1;
-    this.#places.set(key, Math.max(place, this.#places.get(key) ?? 0));
+    this.#places.set(key, place);
     const ended = this.#ended.get(key);
     if (ended !== undefined) this.#gaps.push(now() - ended);
   }
@@ -96,8 +99,9 @@ class Watch {
     this.#ended.set(key, now());
   }
 
-  report(): Pick<WorkResult, "duplicates" | "overlaps" | "outOfOrder" | "gapMs"> {
+  report(): Pick<WorkResult, "seen" | "duplicates" | "overlaps" | "outOfOrder" | "gapMs"> {
     return {
+      seen: this.#seen.size,
       duplicates: this.#duplicates,
       overlaps: this.#overlaps,
       outOfOrder: this.#outOfOrder,

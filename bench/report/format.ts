@@ -10,5 +10,6 @@ export function formatValue(value: number, unit: Metric["unit"]): string {
 }
 
 export function formatRatio(ratio: number | undefined): string {
+  if (ratio === Number.POSITIVE_INFINITY) return "∞";
   return ratio === undefined ? "" : `${ratio >= 10 ? ratio.toFixed(0) : ratio.toFixed(ratio >= 1 ? 1 : 2)} ×`;
 }

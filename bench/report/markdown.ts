@@ -3,11 +3,11 @@ import { BASELINE } from "../subjects.ts";
 import type { Row } from "../results.ts";
 import type { Subject } from "../subject.ts";
 import { formatNumber, formatRatio } from "./format.ts";
-import { headline, type Report, TIE } from "./report.ts";
+import { comparisons, gaps, headline, type Report, TIE } from "./report.ts";
 import { spread } from "./table.ts";
 
 export function writeMarkdown(report: Report): string {
-  const { at, command, rows, subjects, missing, remarks } = report;
+  const { at, command, rows, subjects, remarks } = report;
   const measured = rows.filter((row) => row.figures.size > 0);
   const others = subjects.filter(({ name }) => name !== BASELINE);
   return `${[
@@ -23,7 +23,9 @@ export function writeMarkdown(report: Report): string {
     "",
     ...table(
       ["", ...others.map(({ title }) => title)],
-      measured.map((row) => [row.title, ...others.map(({ name }) => formatRatio(row.figures.get(name)?.ratio))]),
+      comparisons(report).map(({ title, figures }) =>
+        [title].concat(others.map(({ name }) => formatRatio(figures.get(name)?.ratio))),
+      ),
     ),
     "",
     "## Figures",
@@ -41,10 +43,7 @@ export function writeMarkdown(report: Report): string {
       ["", "survives", "configuration"],
       subjects.map(({ title, durability, setup }) => [title, durability, setup]),
     ),
-    ...section(
-      "Not measured",
-      missing.map(({ subject, reason }) => `${subject}: ${reason}`),
-    ),
+    ...section("Not measured", gaps(report)),
     ...section(
       "Remarks",
       remarks.map(({ workload, subject, text }) => `${workload} · ${subject}: ${text}`),

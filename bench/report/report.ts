@@ -1,5 +1,6 @@
-import type { Remark, Row } from "../results.ts";
+import type { LeftOut, Remark, Row } from "../results.ts";
 import type { Subject } from "../subject.ts";
+import { BASELINE } from "../subjects.ts";
 import type { Machine } from "./machine.ts";
 
 /** What a run found, ready to be shown in whatever form. */
@@ -14,6 +15,7 @@ export interface Report {
   readonly subjects: readonly Subject[];
   /** Subjects that could not be had, and why. */
   readonly missing: readonly { readonly subject: string; readonly reason: string }[];
+  readonly leftOut: readonly LeftOut[];
   readonly rows: readonly Row[];
   readonly remarks: readonly Remark[];
 }
@@ -27,4 +29,19 @@ export function headline({ machine, versions, rounds, seconds }: Report): readon
     versions.join(", "),
     `Payload 200 bytes; a producer and a worker process; median of ${rounds} interleaved ${rounds === 1 ? "round" : "rounds"}; ${Math.round(seconds)} s in all.`,
   ];
+}
+
+/** Everything that was not measured, and why. */
+export function gaps({ missing, leftOut }: Report): readonly string[] {
+  return [
+    ...missing.map(({ subject, reason }) => `${subject}: ${reason}`),
+    ...leftOut.map(({ subject, reason, workloads }) => `${subject}: ${reason} (${workloads.join(", ")})`),
+  ];
+}
+
+/** Rows that compare something. */
+export function comparisons({ rows, subjects }: Report): readonly Row[] {
+  return rows.filter((row) =>
+    subjects.some(({ name }) => name !== BASELINE && row.figures.get(name)?.ratio !== undefined),
+  );
 }

@@ -2,11 +2,10 @@
 import { BASELINE } from "../subjects.ts";
 import type { Figure, Row } from "../results.ts";
 import { formatNumber, formatRatio } from "./format.ts";
-import { headline, type Report, TIE } from "./report.ts";
+import { comparisons, gaps, headline, type Report, TIE } from "./report.ts";
 
 export function writeTable(report: Report): string {
-  const { rows, subjects, missing, remarks } = report;
-  const measured = rows.filter((row) => row.figures.size > 0);
+  const { rows, subjects, remarks } = report;
   const others = subjects.filter(({ name }) => name !== BASELINE);
   return [
     ...headline(report),
@@ -15,17 +14,22 @@ export function writeTable(report: Report): string {
     "",
     ...align([
       ["", ...others.map(({ name }) => name)],
-      ...measured.map((row) => [row.title, ...others.map(({ name }) => formatRatio(row.figures.get(name)?.ratio))]),
+      ...comparisons(report).map(({ title, figures }) =>
+        [title].concat(others.map(({ name }) => formatRatio(figures.get(name)?.ratio))),
+      ),
     ]),
     "",
-    ...measured.flatMap((row) => details(row, report)),
-    ...(missing.length === 0
-      ? []
-      : ["Not measured:", ...missing.map(({ subject, reason }) => `  ${subject}: ${reason}`), ""]),
-    ...(remarks.length === 0
-      ? []
-      : ["Remarks:", ...remarks.map(({ workload, subject, text }) => `  ${workload} · ${subject}: ${text}`), ""]),
+    ...rows.filter(({ figures }) => figures.size > 0).flatMap((row) => details(row, report)),
+    ...list("Not measured:", gaps(report)),
+    ...list(
+      "Remarks:",
+      remarks.map(({ workload, subject, text }) => `${workload} · ${subject}: ${text}`),
+    ),
   ].join("\n");
+}
+
+function list(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`), ""];
 }
 
 function details({ title, metric, figures }: Row, { subjects }: Report): readonly string[] {

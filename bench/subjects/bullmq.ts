@@ -1,15 +1,9 @@
 import type { Item } from "../item.ts";
-import type { Client, OpenOptions, Subject, WorkloadGroup } from "../subject.ts";
+import type { Client, OpenOptions, Subject } from "../subject.ts";
 
 const GROUPS_ARE_PAID = "no groups in the free version: one active item per key is BullMQ Pro";
 
 const EVERYSEC_ONLY = "measured with everysec only";
-
-const without: Partial<Record<WorkloadGroup, string>> = {
-  keyed: GROUPS_ARE_PAID,
-  next: GROUPS_ARE_PAID,
-  "hot-key": GROUPS_ARE_PAID,
-};
 
 const setup =
   "`removeOnComplete: true`, as its guide for production advises and as Baton does; `maxmemory-policy noeviction`; workers with `maxRetriesPerRequest: null`.";
@@ -22,7 +16,7 @@ export const subjects: readonly Subject[] = [
     setup: `Redis \`appendonly yes\`, \`appendfsync everysec\`, as its documentation recommends. ${setup}`,
     store: "redis-everysec",
     package: "bullmq",
-    without,
+    without: { keyed: GROUPS_ARE_PAID },
     open,
   },
   {
@@ -32,7 +26,7 @@ export const subjects: readonly Subject[] = [
     setup: "As above with `appendfsync always`: the same durability as SQLite FULL.",
     store: "redis-always",
     package: "bullmq",
-    without: { ...without, backlog: EVERYSEC_ONLY, memory: EVERYSEC_ONLY },
+    without: { keyed: GROUPS_ARE_PAID, backlog: EVERYSEC_ONLY, memory: EVERYSEC_ONLY },
     open,
   },
 ];

@@ -22,7 +22,7 @@ export const subjects: readonly Subject[] = [
       "On `node:sqlite`, synchronous FULL instead of its own NORMAL. A worker runs one item at a time, so as many workers as the concurrency; they poll every second, its default.",
     store: "file",
     package: "plainjob",
-    without: { keyed: NO_KEYS, next: NO_KEYS, "hot-key": NO_KEYS },
+    without: { keyed: NO_KEYS },
     open,
   },
 ];

@@ -6,10 +6,11 @@ import type { Sizes } from "../sizes.ts";
 import type { Metric, Workload } from "../workload.ts";
 import { BULK } from "./loading.ts";
 
-/** Submitted and worked off again at each level, so often: the median counts. */
-const CYCLES = 5;
+/** So many say how fast a subject loads. */
+const ENOUGH_TO_TELL = 10_000;
+/** What is submitted and worked off again in one cycle. */
 const CYCLE_ITEMS = 2_000;
-const CYCLE_MS = 400;
+const CYCLE_MS = 300;
 const IN_FLIGHT = 256;
 const CONCURRENCY = 64;
 
@@ -31,21 +32,22 @@ function backlog(name: string, words: string, exclusive: boolean, lineOf: (sizes
       growth("work"),
     ],
     async measure(scene, sizes) {
-      const { levels, loadMs } = sizes;
+      const { levels, loadMs, cycles: times } = sizes;
       const line = lineOf(sizes);
       const values: Record<string, number> = {};
       const remarks: string[] = [];
       let waiting = 0;
       let first: Costs | undefined;
+      const loader = new Loader(scene, line, loadMs);
       for (const level of levels) {
-        waiting += await fill(scene, line, level - waiting, loadMs);
+        waiting += await loader.load(level - waiting);
         if (waiting < level) {
-          remarks.push(`${level.toLocaleString("en")} waiting: not reached in ${loadMs / 1_000} s`);
+          remarks.push(`${level.toLocaleString("en")} waiting: cannot be reached in ${loadMs / 1_000} s`);
           break;
         }
         // The first level would pay for compiling the code, and growth would look like shrinking.
-        if (first === undefined) await cycles(scene, line, exclusive);
-        const { costs, left } = await cycles(scene, line, exclusive);
+        if (first === undefined) waiting += (await cycles(times, scene, line, exclusive)).left;
+        const { costs, left } = await cycles(times, scene, line, exclusive);
         waiting += left;
         values[`submit-${level}`] = costs.submit;
         values[`work-${level}`] = costs.work;
@@ -59,18 +61,39 @@ function backlog(name: string, words: string, exclusive: boolean, lineOf: (sizes
   };
 }
 
-async function fill(scene: Scene, line: Line, count: number, boxMs: number): Promise<number> {
-  if (count <= 0) return 0;
-  const loaded = await scene.producer.call("load", { line, bulk: BULK, count, boxMs });
-  await scene.rest();
-  return loaded.count;
+/** Fills the store, but does not begin what cannot end in time. */
+class Loader {
+  readonly #scene: Scene;
+  readonly #line: Line;
+  readonly #boxMs: number;
+  #msPerItem = 0;
+
+  constructor(scene: Scene, line: Line, boxMs: number) {
+    this.#scene = scene;
+    this.#line = line;
+    this.#boxMs = boxMs;
+  }
+
+  async load(count: number): Promise<number> {
+    if (count <= 0 || count * this.#msPerItem > this.#boxMs) return 0;
+    const task = { line: this.#line, bulk: BULK, count, boxMs: this.#boxMs };
+    const loaded = await this.#scene.producer.call("load", task);
+    if (loaded.count >= ENOUGH_TO_TELL) this.#msPerItem = loaded.ms / loaded.count;
+    await this.#scene.rest();
+    return loaded.count;
+  }
 }
 
-async function cycles(scene: Scene, line: Line, exclusive: boolean): Promise<{ costs: Costs; left: number }> {
+async function cycles(
+  times: number,
+  scene: Scene,
+  line: Line,
+  exclusive: boolean,
+): Promise<{ costs: Costs; left: number }> {
   const submit: number[] = [];
   const work: number[] = [];
   let left = 0;
-  for (let cycle = 0; cycle < CYCLES; cycle += 1) {
+  for (let cycle = 0; cycle < times; cycle += 1) {
     const task = { line, inFlight: IN_FLIGHT, count: CYCLE_ITEMS, boxMs: CYCLE_MS };
     const submitted = await scene.producer.call("submit", task);
     const worked = await scene.worker.call("work", {

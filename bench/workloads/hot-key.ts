@@ -46,9 +46,10 @@ export const hotKeyWorkload: Workload = {
     };
     const broken = [...remarksOn(before), ...remarksOn(beside)];
     const short = loaded.count < hot ? [`only ${loaded.count.toLocaleString("en")} on the hot key`] : [];
+    const starved = beside.handled === 0 ? ["no item of another key was handled beside it"] : [];
     return {
-      values: { ...values, slower: values.without / values.with },
-      remarks: [...broken, ...short],
+      values: starved.length === 0 ? { ...values, slower: values.without / values.with } : values,
+      remarks: [...broken, ...short, ...starved],
       broken: broken.length > 0,
     };
   },

@@ -3,6 +3,9 @@ import type { Metric, Workload } from "../workload.ts";
 
 const RATE: Metric = { name: "rate", title: "", unit: "items/s", better: "higher" };
 
+/** The first calls make connections and compile code. */
+const WARM_UP = { count: 10_000, boxMs: 200 };
+
 function lineOf(total: number): Line {
   return { order: "distinct", keys: total, total };
 }
@@ -16,8 +19,7 @@ function submitting(name: string, title: string, inFlight: number): Workload {
     metrics: () => [RATE],
     async measure({ producer }, { boxMs, submitItems }) {
       const line = lineOf(submitItems);
-      // The first calls make connections and compile code.
-      await producer.call("submit", { line, inFlight, count: inFlight * 2, boxMs });
+      await producer.call("submit", { line, inFlight, ...WARM_UP });
       const { count, ms } = await producer.call("submit", { line, inFlight, count: submitItems, boxMs });
       return { values: { rate: (count / ms) * 1_000 } };
     },
@@ -33,7 +35,7 @@ const bulk: Workload = {
   async measure({ producer }, { boxMs, submitItems }) {
     const line = lineOf(submitItems);
     const task = { line, bulk: 500, boxMs };
-    await producer.call("load", { ...task, count: 1_000 });
+    await producer.call("load", { ...task, ...WARM_UP });
     const { count, ms } = await producer.call("load", { ...task, count: submitItems });
     return { values: { rate: (count / ms) * 1_000 } };
   },

@@ -80,9 +80,9 @@ export function rateOf(result: WorkResult): Measured {
   return { values: { rate: (result.handled / result.ms) * 1_000 }, remarks, broken: remarks.length > 0 };
 }
 
-export function remarksOn({ handled, duplicates, overlaps, outOfOrder }: WorkResult): readonly string[] {
+export function remarksOn({ seen, duplicates, overlaps, outOfOrder }: WorkResult): readonly string[] {
   const of = (count: number, what: string): string[] =>
-    count === 0 ? [] : [`${count.toLocaleString("en")} of ${handled.toLocaleString("en")} ${what}`];
+    count === 0 ? [] : [`${count.toLocaleString("en")} of ${seen.toLocaleString("en")} ${what}`];
   return [
     ...of(duplicates, "handled twice"),
     ...of(overlaps, "while another of the key ran"),
