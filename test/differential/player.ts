@@ -72,12 +72,9 @@ export class Player {
         return engine.revive({ queue: this.#queue(queue), action, ...(ids === undefined ? {} : { ids }) });
       }
       case "keys": {
-        const { queue, after, limit } = step;
-        return engine.keys({
-          queue: this.#queue(queue),
-          limit,
-          ...(after === undefined ? {} : { after: keyName(after) }),
-        });
+        const { queue, after, limit, leased } = step;
+        const page = { queue: this.#queue(queue), limit, leased };
+        return engine.keys(after === undefined ? page : { ...page, after: keyName(after) });
       }
       case "dead": {
         const { queue, after, limit } = step;

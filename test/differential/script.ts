@@ -18,7 +18,13 @@ export type Step =
       readonly items?: readonly number[];
       readonly action: "retry" | "drop";
     }
-  | { readonly do: "keys"; readonly queue: number; readonly after?: number; readonly limit: number }
+  | {
+      readonly do: "keys";
+      readonly queue: number;
+      readonly after?: number;
+      readonly limit: number;
+      readonly leased: boolean;
+    }
   | { readonly do: "dead"; readonly queue: number; readonly after?: number; readonly limit: number }
   | { readonly do: "queues" };
 
@@ -80,7 +86,14 @@ function makeStep(random: Random): Step {
   if (roll <= 88) return makeRevival(random, queue);
   if (roll <= 92) return { do: "find", queue, item: recent(random) };
   if (roll <= 94) return { do: "outcome", queue, item: recent(random) };
-  if (roll <= 97) return { do: "keys", queue, limit: random.between(1, 6), ...maybe(random, "after", key) };
+  if (roll <= 97)
+    return {
+      do: "keys",
+      queue,
+      leased: random.chance(0.4),
+      limit: random.between(1, 6),
+      ...maybe(random, "after", key),
+    };
   if (roll <= 98) return { do: "dead", queue, limit: random.between(1, 4), ...maybe(random, "after", recent) };
   return { do: "queues" };
 }
