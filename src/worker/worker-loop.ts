@@ -38,9 +38,11 @@ export interface StopReport {
 
 /** After its signal fired, a handler has this long to come to an end: the 5 s that the command gives its child, and a little. */
 const ABORT_WAIT_MS = 6_000;
-/** So many ended runs are settled at once, while the others of the same turn still run: the store works meanwhile. */
-const SETTLE_EARLY_SHARE = 1 / 4;
-const SETTLE_EARLY = 8;
+/**
+ * So many ended runs are settled at once, while the others of the same turn still run, and the store works meanwhile.
+ * Fewer would not pay: a step of the store costs about as much as thirty items in it.
+ */
+const SETTLE_EARLY = 128;
 /** A second claim may be under way for slots that came free after the first was sent; more would only be smaller. */
 const MOST_CLAIMS = 2;
 /** First wait after the store refused a claim; doubles up to the longest. */
@@ -59,7 +61,6 @@ export class WorkerLoop {
   readonly #settings: WorkerSettings;
   readonly #handler: Handler<never>;
   readonly #keeper: LeaseKeeper;
-  readonly #early: number;
   readonly #runs = new Set<Run>();
   readonly #claiming = new AbortController();
   readonly #pending = new Set<Promise<void>>();
@@ -78,7 +79,6 @@ export class WorkerLoop {
   #quietCheck: (() => void) | undefined;
 
   constructor(parts: WorkerParts, settings: WorkerSettings, handler: Handler<never>) {
-    this.#early = Math.max(SETTLE_EARLY, Math.floor(settings.concurrency * SETTLE_EARLY_SHARE));
     this.#parts = parts;
     this.#settings = settings;
     this.#handler = handler;
@@ -138,7 +138,7 @@ export class WorkerLoop {
 
   /** One claim at a time asks for what is free; a second one only for a good share of the slots. */
   #mayClaim(free: number): boolean {
-    return this.#claimsOut === 0 || (this.#claimsOut < MOST_CLAIMS && free >= this.#early);
+    return this.#claimsOut === 0 || (this.#claimsOut < MOST_CLAIMS && free >= SETTLE_EARLY);
   }
 
   async #claim(max: number): Promise<void> {
@@ -226,7 +226,7 @@ export class WorkerLoop {
 
   #finish(run: Run, ending: Ending): void {
     this.#toSettle.push({ run, settlement: { lease: run.grant.lease, ending } });
-    if (this.#toSettle.length >= this.#early) this.#turn();
+    if (this.#toSettle.length >= SETTLE_EARLY) this.#turn();
     else this.#scheduleTurn();
   }
 
