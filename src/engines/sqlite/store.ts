@@ -62,12 +62,10 @@ export class Store {
       const replies = this.#read(() => this.#runAll(calls));
       return { replies: [...replies, ...this.#waiting.takeDismissed()], ring: false };
     } catch (error) {
-      const failure = describeStoreFailure(error, this.#file);
-      for (const { call } of calls) this.#waiting.forget(call);
-      const told = calls.map(({ call }): Reply => ({
-        call,
-        failure: { code: failure.code, message: failure.message },
-      }));
+      const told = this.#failed(
+        error,
+        calls.map(({ call }) => call),
+      );
       return { replies: [...told, ...this.#waiting.takeDismissed()], ring: false };
     }
   }
@@ -83,9 +81,9 @@ export class Store {
         return { replies: told, ring: false };
       const { replies, ring } = this.#written([]);
       return { replies: [...told, ...replies], ring };
-    } catch {
-      // Whoever waits goes on waiting; the next look tells whether the store is back.
-      return { replies: told, ring: false };
+    } catch (error) {
+      // Whoever waits should know why nothing comes; they ask again.
+      return { replies: [...told, ...this.#failed(error, this.#waiting.calls())], ring: false };
     }
   }
 
@@ -181,6 +179,12 @@ export class Store {
         this.#waiting.dismiss(request.call);
         return undefined;
     }
+  }
+
+  #failed(error: unknown, calls: readonly number[]): readonly Reply[] {
+    const { code, message } = describeStoreFailure(error, this.#file);
+    for (const call of calls) this.#waiting.forget(call);
+    return calls.map((call) => ({ call, failure: { code, message } }));
   }
 
   /** Those who wait for work get what has become ready, first come first served. */

@@ -49,6 +49,10 @@ export class Waiting {
     return all.filter(({ queue, request }) => ended.has(`${queue} ${request.id}`));
   }
 
+  calls(): readonly number[] {
+    return [...this.#claims.keys(), ...this.#outcomes.keys()];
+  }
+
   forget(call: number): void {
     this.#claims.delete(call);
     this.#outcomes.delete(call);
@@ -67,7 +71,7 @@ export class Waiting {
   }
 
   dismissAll(): readonly Reply[] {
-    for (const call of [...this.#claims.keys(), ...this.#outcomes.keys()]) this.dismiss(call);
+    for (const call of this.calls()) this.dismiss(call);
     return this.takeDismissed();
   }
 }
