@@ -1,0 +1,249 @@
+import type { Happening } from "../history.ts";
+import { ENDLESS_PATIENCE_MS, type Settings } from "../settings.ts";
+import { checkSubmission } from "./check-submission.ts";
+import { checkGrantOrder } from "./check-order.ts";
+import { type ModelKey, type ModelLease, StoreModel } from "./store-model.ts";
+import type { Findings } from "./violation.ts";
+
+/** Alarms are set in whole milliseconds, and wall clocks show whole ones. */
+const PROMPT_MS = 3;
+
+type Of<Type extends Happening["type"]> = Extract<Happening, { type: Type }>;
+
+/** Follows the store step by step and compares each answer with what a correct store must have said. */
+export class StoreChecker {
+  readonly model: StoreModel = new StoreModel();
+  readonly #settings: Settings;
+  readonly #findings: Findings;
+  /** False as soon as the store's wall clock was stepped: what waits for that clock is then anybody's guess. */
+  #trustWall = true;
+  #lastChange = 0;
+  /** Per key: who wrote last to a register that refuses lower fences. */
+  readonly #registers = new Map<string, { fence: number; lease: number }>();
+  rejectedEffects = 0;
+
+  constructor(settings: Settings, findings: Findings) {
+    this.#settings = settings;
+    this.#findings = findings;
+  }
+
+  follow(happening: Happening): void {
+    this.#passTime(happening.at);
+    switch (happening.type) {
+      case "store-submit":
+        for (const entry of happening.entries) {
+          checkSubmission(this.model, this.#settings, this.#findings, happening, entry);
+        }
+        break;
+      case "store-claim":
+        this.model.waitingClaims.add(happening.claim);
+        break;
+      case "store-claim-over":
+        this.model.waitingClaims.delete(happening.claim);
+        break;
+      case "store-grant":
+        this.#grant(happening);
+        break;
+      case "store-hold":
+        this.#hold(happening);
+        break;
+      case "store-renew":
+        this.#renew(happening);
+        break;
+      case "store-settle":
+        this.#settle(happening);
+        break;
+      case "store-cancel":
+        this.#cancel(happening);
+        break;
+      case "store-pause":
+        if (happening.done !== true) break;
+        if (happening.key === undefined) this.model.paused = happening.paused;
+        else this.model.key(happening.key).paused = happening.paused;
+        break;
+      case "effect":
+        this.#effect(happening);
+        break;
+      case "fault":
+        if (happening.process === "store") this.#trustWall = false;
+        break;
+      default:
+        break;
+    }
+  }
+
+  /** Leases run out by themselves; and while nothing changes, no claim may wait beside a key that is ready. */
+  #passTime(until: number): void {
+    for (;;) {
+      const next = this.model.nextExpired(until);
+      if (next === undefined) break;
+      this.#checkPrompt(next.lease.deadline);
+      this.model.expire(next.key, next.lease);
+    }
+    this.#checkPrompt(until);
+  }
+
+  #checkPrompt(until: number): void {
+    const since = this.#lastChange;
+    this.#lastChange = Math.max(since, until);
+    if (this.model.waitingClaims.size === 0 || until - since <= PROMPT_MS) return;
+    for (const key of this.model.keys.values()) {
+      const readyAt = this.model.readyAt(key, this.#trustWall);
+      if (readyAt === undefined || until - Math.max(since, readyAt) <= PROMPT_MS) continue;
+      const waitedMs = until - Math.max(since, readyAt);
+      this.#findings.add(
+        "G6 no blocking",
+        until,
+        key.name,
+        `ready for ${waitedMs} ms while a claim waited at the store`,
+      );
+    }
+  }
+
+  #lease(key: ModelKey, lease: ModelLease, at: number): void {
+    if (key.lease !== undefined) {
+      const leftMs = key.lease.deadline - at;
+      const says = `lease #${lease.number} was made while #${key.lease.number} had ${leftMs} ms left`;
+      this.#findings.add("G1 exclusive", at, key.name, says);
+      if (key.lease.item?.state === "running") key.lease.item.state = "waiting";
+    }
+    if (lease.fence <= key.highestFence) {
+      const says = `lease #${lease.number} got fence ${lease.fence} after fence ${key.highestFence}`;
+      this.#findings.add("G2 fenced", at, key.name, says);
+    }
+    key.highestFence = Math.max(key.highestFence, lease.fence);
+    key.lease = lease;
+  }
+
+  #grant(grant: Of<"store-grant">): void {
+    const { at, token, fence, process, lease: number, attempt, leaseMs } = grant;
+    const key = this.model.key(grant.key);
+    const item = this.model.items.get(token);
+    if (item === undefined) {
+      this.#findings.add("G4 nothing lost", at, key.name, `item ${token} runs, which was never accepted`);
+      return;
+    }
+    if (key.paused || this.model.paused)
+      this.#findings.add("pause", at, key.name, `item ${token} was handed out although paused`);
+    if (item.key !== key || item.id !== grant.id || this.#settings.levels[item.level] !== grant.level) {
+      this.#findings.add("G4 nothing lost", at, key.name, `item ${token} was handed out with another key, id or level`);
+    }
+    if (!item.key.items.has(item)) {
+      this.#findings.add(
+        "G9 idempotent",
+        at,
+        key.name,
+        `item ${token} was handed out after it had ended ${item.state}`,
+      );
+    }
+    if (this.#trustWall && item.due !== undefined && grant.wall < item.due.wall) {
+      const earlyMs = item.due.wall - grant.wall;
+      this.#findings.add("delays", at, key.name, `item ${token} was handed out ${earlyMs} ms before it was due`);
+    }
+    if (attempt !== item.attempts + 1) {
+      const says = `item ${token} was handed out as attempt ${attempt}, after ${item.attempts} that count`;
+      this.#findings.add("attempts", at, key.name, says);
+    }
+    checkGrantOrder(this.model, this.#findings, item, at, this.#settings.patienceMs === ENDLESS_PATIENCE_MS);
+    this.#lease(key, { number, fence, process, item, deadline: at + leaseMs }, at);
+    item.state = "running";
+    item.attempts += 1;
+    item.due = undefined;
+  }
+
+  #hold(hold: Of<"store-hold">): void {
+    const { at, lease: number, fence, process, leaseMs, refused } = hold;
+    const key = this.model.key(hold.key);
+    if (number === undefined || fence === undefined) {
+      if (refused === true && key.lease === undefined)
+        this.#findings.add("G1 exclusive", at, key.name, "a hold on a free key was refused");
+      return;
+    }
+    this.#lease(key, { number, fence, process, item: undefined, deadline: at + leaseMs }, at);
+  }
+
+  #renew(renew: Of<"store-renew">): void {
+    if (renew.ok === undefined) return;
+    const key = this.model.key(renew.key);
+    const current = key.lease?.number === renew.lease;
+    if (renew.ok !== current) {
+      const says = renew.ok
+        ? `lease #${renew.lease} was renewed after it was over`
+        : `current lease #${renew.lease} was not renewed`;
+      this.#findings.add("G2 fenced", renew.at, key.name, says);
+    }
+    if (current && key.lease !== undefined) key.lease.deadline = renew.at + renew.leaseMs;
+  }
+
+  #settle(settle: Of<"store-settle">): void {
+    const { at, ending, result, lease: number } = settle;
+    if (result === undefined) return;
+    const key = this.model.key(settle.key);
+    const current = key.lease?.number === number ? key.lease : undefined;
+    if ((result === "settled") !== (current !== undefined)) {
+      const says =
+        result === "settled"
+          ? `lease #${number} was settled after it was over`
+          : `current lease #${number} was not settled`;
+      this.#findings.add("G2 fenced", at, key.name, says);
+    }
+    if (current === undefined) return;
+    key.lease = undefined;
+    const { item } = current;
+    if (item === undefined) return;
+    switch (ending) {
+      case "done":
+      case "dead":
+      case "cancelled":
+        this.model.end(item, ending);
+        break;
+      case "release":
+        item.attempts -= 1;
+        item.state = "waiting";
+        if (item.cancelRequested) this.model.end(item, "cancelled");
+        break;
+      case "retry":
+        item.state = settle.place === "keep" ? "backing off" : "delayed";
+        item.yielded ||= settle.place === "yield";
+        item.due = { wall: settle.wall + settle.delayMs, at: at + settle.delayMs };
+        if (item.cancelRequested) this.model.end(item, "cancelled");
+        break;
+    }
+  }
+
+  #cancel({ at, id, result }: Of<"store-cancel">): void {
+    if (result === undefined) return;
+    const item = this.model.byId.get(id);
+    const expected = item === undefined ? "missing" : this.#expectedCancel(item.state, item.kept);
+    if (result !== expected) {
+      const says = `cancelling ${id}, which is ${item?.state ?? "unknown"}, gave ${result} instead of ${expected}`;
+      this.#findings.add("cancel", at, item?.key.name, says);
+    }
+    if (item === undefined) return;
+    if (expected === "cancelled") this.model.end(item, "cancelled");
+    if (expected === "requested") item.cancelRequested = true;
+  }
+
+  #expectedCancel(state: string, kept: boolean): string {
+    if (state === "running") return "requested";
+    if (state === "waiting" || state === "delayed" || state === "backing off") return "cancelled";
+    return kept || state === "dead" ? "ended" : "missing";
+  }
+
+  #effect({ at, key, fence, lease }: Of<"effect">): void {
+    const register = this.#registers.get(key);
+    const accepted = register === undefined || fence >= register.fence;
+    const current = this.model.key(key).lease?.number === lease;
+    if (!accepted) {
+      this.rejectedEffects += 1;
+      if (current)
+        this.#findings.add("G2 fenced", at, key, `the holder of lease #${lease} was refused for its fence ${fence}`);
+      return;
+    }
+    if (register !== undefined && lease < register.lease) {
+      const says = `an effect under lease #${lease} was accepted after one under the newer #${register.lease}`;
+      this.#findings.add("G2 fenced", at, key, says);
+    }
+    this.#registers.set(key, { fence, lease });
+  }
+}

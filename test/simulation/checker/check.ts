@@ -1,0 +1,58 @@
+import type { Happening, LastWords } from "../history.ts";
+import type { Settings } from "../settings.ts";
+import { checkEnd, checkSubmitters } from "./check-end.ts";
+import { checkBeliefs, checkEffects } from "./check-leases.ts";
+import { StoreChecker } from "./check-store.ts";
+import { checkDuplicates, checkRun, checkStarts } from "./check-workers.ts";
+import { LeaseRecords } from "./lease-record.ts";
+import { Troubles } from "./troubles.ts";
+import { Findings, type Violation } from "./violation.ts";
+
+export interface Verdict {
+  /** Earliest first. */
+  readonly violations: readonly Violation[];
+  readonly statistics: Statistics;
+}
+
+export interface Statistics {
+  readonly faults: ReadonlyMap<string, number>;
+  readonly accepted: number;
+  readonly started: number;
+  /** Runs that succeeded and did not count, all explained by a fault or reported as violations. */
+  readonly duplicates: number;
+  /** Effects that a register refused for their fence: what fencing is for. */
+  readonly rejectedEffects: number;
+}
+
+/** Looks at a history, and at nothing else. */
+export function check(settings: Settings, happenings: readonly Happening[], last: LastWords): Verdict {
+  const findings = new Findings();
+  const store = new StoreChecker(settings, findings);
+  const leases = new LeaseRecords();
+  const troubles = new Troubles();
+  for (const happening of happenings) {
+    store.follow(happening);
+    leases.follow(happening);
+    troubles.follow(happening);
+  }
+  const records = [...leases.all.values()];
+  checkBeliefs(records, findings);
+  for (const record of records) {
+    checkEffects(record, troubles, findings);
+    checkRun(record, settings, troubles, findings);
+  }
+  checkStarts(records, settings, findings);
+  const duplicates = checkDuplicates(records, settings, troubles, findings);
+  checkSubmitters(happenings, store.model, settings, findings);
+  checkEnd(store.model, last, happenings.at(-1)?.at ?? 0, findings);
+  return {
+    violations: findings.violations.toSorted((a, b) => a.at - b.at),
+    statistics: {
+      faults: troubles.counts,
+      accepted: store.model.items.size,
+      started: records.filter(({ started }) => started !== undefined).length,
+      duplicates,
+      rejectedEffects: store.rejectedEffects,
+    },
+  };
+}

@@ -1,0 +1,36 @@
+import type { Guarantee } from "../checker/violation.ts";
+import type { MakePlant } from "./plant.ts";
+import { handOutWhilePaused, ignoreUrgency } from "./wrong-choices.ts";
+import { grantTooEarly, ignoreDeadline, stampLate } from "./wrong-clocks.ts";
+import { countReleases, forgetAttempts, forgetSettlements } from "./wrong-counts.ts";
+import { renewAnyFence, resetFences, settleAnyFence } from "./wrong-fences.ts";
+import { acceptTwice, dropSubmissions, swapOrder } from "./wrong-submits.ts";
+
+export interface PlantedBug {
+  readonly name: string;
+  readonly make: MakePlant;
+  /** What it breaks: the first violation that the checker finds must be one of these. */
+  readonly breaks: readonly Guarantee[];
+}
+
+/** Each must be found within a few hundred seeds, or the checker proves nothing. */
+export const PLANTED_BUGS: readonly PlantedBug[] = [
+  { name: "the store grants before a lease is over", make: grantTooEarly, breaks: ["G1 exclusive"] },
+  { name: "settle does not compare fences", make: settleAnyFence, breaks: ["G2 fenced"] },
+  { name: "renew does not compare fences", make: renewAnyFence, breaks: ["G2 fenced"] },
+  { name: "fences start over at a restart", make: resetFences, breaks: ["G2 fenced"] },
+  { name: "one submission in fifty is dropped", make: dropSubmissions, breaks: ["G4 nothing lost", "G6 no blocking"] },
+  {
+    name: "one settlement in fifty is answered and not made",
+    make: forgetSettlements,
+    breaks: ["G6 no blocking", "G9 idempotent"],
+  },
+  { name: "two submissions change places", make: swapOrder, breaks: ["G5 ordered"] },
+  { name: "a known id is accepted again", make: acceptTwice, breaks: ["G9 idempotent"] },
+  { name: "the worker ignores its local deadline", make: ignoreDeadline, breaks: ["deadline"] },
+  { name: "the driver reads its clock after the reply", make: stampLate, breaks: ["deadline"] },
+  { name: "attempts are not counted", make: forgetAttempts, breaks: ["attempts"] },
+  { name: "giving an item back burns an attempt", make: countReleases, breaks: ["attempts"] },
+  { name: "urgent items wait like the others", make: ignoreUrgency, breaks: ["G5 ordered", "G8 urgent first"] },
+  { name: "paused keys are handed out", make: handOutWhilePaused, breaks: ["pause"] },
+];

@@ -1,0 +1,48 @@
+import type * as port from "../../../src/engine/port.ts";
+import type { Random } from "../random.ts";
+import { PassThrough } from "./pass-through.ts";
+import type { MakePlant } from "./plant.ts";
+
+/** Every attempt is the first, so a failing item is never given up. */
+export const forgetAttempts: MakePlant = () => ({ store: (handle) => new ForgetAttempts(handle) });
+
+class ForgetAttempts extends PassThrough {
+  override async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
+    const grants = await this.inner.claim(request);
+    return grants.map(({ item, lease }) => ({ item: { ...item, attempt: 1 }, lease }));
+  }
+}
+
+/** A worker that shuts down gives its items back, and each time an attempt is gone. */
+export const countReleases: MakePlant = () => ({ store: (handle) => new CountReleases(handle) });
+
+class CountReleases extends PassThrough {
+  override settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
+    const failure = { message: "given back" };
+    return this.inner.settle(
+      settlements.map(({ lease, ending }) => ({
+        lease,
+        ending: ending.type === "release" ? { type: "retry", delayMs: 0, place: "keep", failure } : ending,
+      })),
+    );
+  }
+}
+
+/** One settlement in fifty is answered, and forgotten. */
+export const forgetSettlements: MakePlant = ({ random }) => ({
+  store: (handle) => new ForgetSettlements(handle, random),
+});
+
+class ForgetSettlements extends PassThrough {
+  readonly #random: Random;
+
+  constructor(inner: port.Engine, random: Random) {
+    super(inner);
+    this.#random = random;
+  }
+
+  override settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
+    if (this.#random.chance(0.02)) return Promise.resolve(settlements.map(() => "settled"));
+    return this.inner.settle(settlements);
+  }
+}
