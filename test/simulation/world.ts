@@ -19,7 +19,7 @@ import { OutcomeUnknown } from "../../src/domain/errors.ts";
 /** Virtual time after the last fault in which everything must have come to its end. */
 const DRAIN_LIMIT_MS = 900_000;
 /** A run that needs more events than this goes in circles: most need a few hundred. */
-const MOST_EVENTS = 20_000;
+const MOST_EVENTS = 5_000;
 const MOST_PROCESSES = 12;
 
 /**
