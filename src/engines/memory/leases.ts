@@ -72,7 +72,8 @@ function conclude(item: StoredItem, ending: Ending, now: Instant): void {
         item.yielded = true;
         delay(item, now.wall + wanted.delayMs);
       } else {
-        item.dueAt = now.wall + wanted.delayMs;
+        // Without a back-off there is also nothing to wait for, whatever the wall clock does meanwhile.
+        if (wanted.delayMs > 0) item.dueAt = now.wall + wanted.delayMs;
         takePlace(item.key);
       }
       break;
