@@ -16,8 +16,9 @@ const LATE_MS = 200;
 
 /**
  * Keeps the leases of one worker: renews them in batches, ends them at their local deadline whatever the store
- * says, and notices when the event loop stood still. One timer in all: every lease has the same length, so the
- * sets below are in order of time by themselves, and their first member is the next one due.
+ * says, and notices when the event loop stood still. One timer in all, and it is touched rarely, so looking through
+ * all runs for the next date costs nothing. No order is taken for granted: a reply that was long on its way brings a
+ * lease that is older than those that are here already.
  */
 export class LeaseKeeper {
   readonly #engine: Engine;
@@ -25,9 +26,10 @@ export class LeaseKeeper {
   readonly #leaseMs: number;
   readonly #timeoutMs: number | undefined;
   readonly #emit: (event: WorkerEvent) => void;
+  readonly #all = new Set<Run>();
   readonly #toRenew = new Set<Run>();
-  readonly #byDeadline = new Set<Run>();
-  readonly #byStart = new Set<Run>();
+  /** Those whose handler may still run into its timeout. */
+  readonly #timed = new Set<Run>();
   readonly #withProgress = new Set<Run>();
   #progressDueAt = Infinity;
   #timer: Timer | undefined;
@@ -51,16 +53,16 @@ export class LeaseKeeper {
   add(run: Run): void {
     run.renewDueAt = run.grant.lease.since.monotonic + renewAfterMs(this.#leaseMs);
     this.#toRenew.add(run);
-    this.#byDeadline.add(run);
-    if (this.#timeoutMs !== undefined) this.#byStart.add(run);
+    this.#all.add(run);
+    if (this.#timeoutMs !== undefined) this.#timed.add(run);
     // The next tick is rarely later than this run's first date, so most runs come and go without touching the timer.
-    if (this.#timerAt > run.renewDueAt) this.#arm();
+    if (this.#timerAt > this.#firstDate(run)) this.#arm();
   }
 
   remove(run: Run): void {
     this.#toRenew.delete(run);
-    this.#byDeadline.delete(run);
-    this.#byStart.delete(run);
+    this.#all.delete(run);
+    this.#timed.delete(run);
     this.#withProgress.delete(run);
   }
 
@@ -72,14 +74,19 @@ export class LeaseKeeper {
     this.#arm();
   }
 
+  /** What still runs is left to itself: its signal has fired, and its lease is to run out. */
   stop(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
-    this.#timerAt = Infinity;
+    this.#toRenew.clear();
+    this.#all.clear();
+    this.#timed.clear();
+    this.#withProgress.clear();
+    this.#progressDueAt = Infinity;
+    this.#arm();
   }
 
   #arm(): void {
-    const at = this.#nextDue();
+    // What is due already is due now: a date in the past would look as if the timer had come late.
+    const at = Math.max(this.#nextDue(), this.#clock.monotonic());
     if (at === this.#timerAt) return;
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -91,18 +98,14 @@ export class LeaseKeeper {
 
   #nextDue(): number {
     let at = this.#progressDueAt;
-    for (const run of this.#toRenew) {
-      at = Math.min(at, run.renewDueAt);
-      break;
-    }
-    for (const run of this.#byDeadline) {
-      at = Math.min(at, run.deadline);
-      break;
-    }
-    for (const run of this.#byStart) {
-      at = Math.min(at, run.startedAt + (this.#timeoutMs ?? Infinity));
-      break;
-    }
+    for (const run of this.#all) at = Math.min(at, this.#firstDate(run));
+    return at;
+  }
+
+  #firstDate(run: Run): number {
+    let at = run.deadline;
+    if (this.#toRenew.has(run)) at = Math.min(at, run.renewDueAt);
+    if (this.#timed.has(run)) at = Math.min(at, run.startedAt + (this.#timeoutMs ?? Infinity));
     return at;
   }
 
@@ -119,8 +122,8 @@ export class LeaseKeeper {
   }
 
   #endExpired(): void {
-    for (const run of this.#byDeadline) {
-      if (run.leftMs > 0) break;
+    for (const run of this.#all) {
+      if (run.leftMs > 0) continue;
       this.remove(run);
       run.lose("its time ran out before it was renewed");
       this.#emit({ type: "lost", item: run.grant.item, fence: run.fence, why: "expired" });
@@ -129,9 +132,9 @@ export class LeaseKeeper {
 
   #endOverlong(now: number): void {
     if (this.#timeoutMs === undefined) return;
-    for (const run of this.#byStart) {
-      if (run.startedAt + this.#timeoutMs > now) break;
-      this.#byStart.delete(run);
+    for (const run of this.#timed) {
+      if (run.startedAt + this.#timeoutMs > now) continue;
+      this.#timed.delete(run);
       // Not renewed from here on: a handler that ignores its signal loses the key in a lease's time.
       this.#toRenew.delete(run);
       // A run that was told to end for another reason before, ends for that reason: a stop burns no attempt.
@@ -148,11 +151,10 @@ export class LeaseKeeper {
       this.#withProgress.clear();
     }
     for (const run of this.#toRenew) {
-      if (run.renewDueAt > now) break;
-      due.add(run);
+      if (run.renewDueAt <= now) due.add(run);
     }
     if (due.size === 0) return;
-    for (const run of due) this.#renewAgainAt(run, now + renewAfterMs(this.#leaseMs));
+    for (const run of due) run.renewDueAt = now + renewAfterMs(this.#leaseMs);
     void this.#renew([...due]);
   }
 
@@ -168,7 +170,7 @@ export class LeaseKeeper {
       for (const [index, run] of runs.entries()) {
         const result = results[index];
         // A run that ended meanwhile is settled, and so not renewable: that is no loss.
-        if (!this.#byDeadline.has(run) || result === undefined) continue;
+        if (!this.#all.has(run) || result === undefined) continue;
         if (!result.ok) {
           this.remove(run);
           run.lose("the store no longer has it");
@@ -176,8 +178,6 @@ export class LeaseKeeper {
           continue;
         }
         run.renewed(result.since);
-        this.#byDeadline.delete(run);
-        this.#byDeadline.add(run);
         if (result.cancelRequested && !run.cancelled) {
           run.cancelled = true;
           run.abort(new Cancelled(run.grant.item.id));
@@ -187,19 +187,9 @@ export class LeaseKeeper {
     } catch (error) {
       this.#emit({ type: "trouble", doing: "renewing leases", error });
       const soon = this.#clock.monotonic() + this.#leaseMs * RETRY_SHARE;
-      const others = [...this.#toRenew].filter((run) => !runs.includes(run));
-      const again = runs.filter((run) => this.#toRenew.has(run));
-      this.#toRenew.clear();
-      for (const run of again) run.renewDueAt = soon;
-      // Kept in order of time by hand here, because these jump the line.
-      for (const run of [...others, ...again].toSorted((a, b) => a.renewDueAt - b.renewDueAt)) this.#toRenew.add(run);
+      for (const run of runs) run.renewDueAt = soon;
     }
     this.#arm();
-  }
-
-  #renewAgainAt(run: Run, at: number): void {
-    run.renewDueAt = at;
-    if (this.#toRenew.delete(run)) this.#toRenew.add(run);
   }
 
   #noticeDelay(lateMs: number): void {
@@ -210,7 +200,7 @@ export class LeaseKeeper {
       type: "stalled",
       lateMs: Math.round(lateMs),
       cause: active > lateMs * 0.8 ? "event loop blocked" : "process suspended",
-      keys: [...this.#byDeadline].map((run) => run.key),
+      keys: [...this.#all].map((run) => run.key),
     });
   }
 }
