@@ -97,6 +97,8 @@ export class Run implements HeldLease {
 
   /** The store moved the deadline. A slow way to the store asks for a larger margin. */
   renewed(since: Instant): void {
+    // Replies may overtake one another: an old one does not take back what a newer one gave.
+    if (since.monotonic < this.#since.monotonic) return;
     const roundTripMs = instant(this.#clock).monotonic - since.monotonic;
     this.#since = since;
     this.#marginMs = leaseMarginMs(this.leaseMs, roundTripMs);
