@@ -203,7 +203,8 @@ export class RetryLater extends BatonError {
 /** What a value looks like in a message: short, on one line, with control characters escaped. */
 export function show(value: unknown): string {
   if (value === undefined) return "nothing";
-  if (typeof value === "bigint" || typeof value === "symbol") return String(value);
+  // JSON knows no NaN and no Infinity: they would be shown as null.
+  if (typeof value === "bigint" || typeof value === "symbol" || typeof value === "number") return String(value);
   if (typeof value === "function") return "a function";
   let text: string;
   try {
