@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { InvalidInput } from "./errors.ts";
+import { backoffMs, parseRetry } from "./retry.ts";
+
+describe("a retry policy", () => {
+  test("has defaults", () => {
+    assert.deepEqual(parseRetry(), { attempts: 5, backoffMs: 1_000, maxBackoffMs: 300_000, place: "keep" });
+  });
+
+  test("takes durations in any form", () => {
+    const policy = parseRetry({ attempts: 1, backoff: "250ms", maxBackoff: 5_000, place: "yield" });
+    assert.deepEqual(policy, { attempts: 1, backoffMs: 250, maxBackoffMs: 5_000, place: "yield" });
+  });
+
+  const bad: readonly (readonly [string, object])[] = [
+    ["attempts", { attempts: 0 }],
+    ["attempts", { attempts: 1.5 }],
+    ["attempts", { attempts: Number.NaN }],
+    ["attempts", { attempts: "3" }],
+    ["backoff", { backoff: "soon" }],
+    ["maxBackoff", { maxBackoff: -1 }],
+    ["place", { place: "back" }],
+  ];
+  for (const [field, options] of bad) {
+    test(`names the field when ${JSON.stringify(options)} is refused`, () => {
+      assert.throws(
+        () => parseRetry(options),
+        (error: unknown) => error instanceof InvalidInput && error.field === `retry.${field}`,
+      );
+    });
+  }
+});
+
+describe("back-off", () => {
+  const policy = parseRetry({ backoff: 100, maxBackoff: 1_000 });
+  const most = (attempt: number): number => backoffMs(policy, attempt, () => 1);
+
+  test("doubles its ceiling with each attempt, up to the longest", () => {
+    assert.deepEqual([1, 2, 3, 4, 5, 6].map(most), [100, 200, 400, 800, 1_000, 1_000]);
+  });
+
+  test("is anything from zero to the ceiling", () => {
+    assert.equal(
+      backoffMs(policy, 4, () => 0),
+      0,
+    );
+    assert.equal(
+      backoffMs(policy, 4, () => 0.5),
+      400,
+    );
+  });
+
+  test("stays finite and whole after a thousand attempts", () => {
+    assert.equal(most(1_000), 1_000);
+    const endless = parseRetry({ backoff: 100, maxBackoff: Number.MAX_SAFE_INTEGER });
+    assert.ok(Number.isFinite(backoffMs(endless, 1_000, () => 1)));
+  });
+
+  test("is none when none is asked for", () => {
+    assert.equal(
+      backoffMs(parseRetry({ backoff: 0 }), 10, () => 1),
+      0,
+    );
+  });
+});
