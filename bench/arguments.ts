@@ -10,6 +10,9 @@ export interface Arguments {
   readonly help: boolean;
 }
 
+/** Told to the user without a trace of where it was found. */
+export class BadArgument extends Error {}
+
 export const HELP = `Compares Baton with what else one would use on one machine, in one run.
 
   npm run bench [-- options]
@@ -23,21 +26,10 @@ export const HELP = `Compares Baton with what else one would use on one machine,
 `;
 
 export function readArguments(args: readonly string[]): Arguments {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      quick: { type: "boolean", default: false },
-      only: { type: "string", default: "" },
-      subjects: { type: "string", default: "" },
-      rounds: { type: "string" },
-      json: { type: "string" },
-      markdown: { type: "string" },
-      help: { type: "boolean", short: "h", default: false },
-    },
-  });
+  const values = parse(args);
   const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
   if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0))
-    throw new Error(`--rounds is a number from 1, not ${String(values.rounds)}.`);
+    throw new BadArgument(`--rounds is a number from 1, not ${String(values.rounds)}.`);
   return {
     quick: values.quick,
     only: names(values.only),
@@ -54,4 +46,24 @@ function names(list: string): string[] {
     .split(",")
     .map((name) => name.trim())
     .filter((name) => name !== "");
+}
+
+// Its type follows from what is declared in it.
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        quick: { type: "boolean", default: false },
+        only: { type: "string", default: "" },
+        subjects: { type: "string", default: "" },
+        rounds: { type: "string" },
+        json: { type: "string" },
+        markdown: { type: "string" },
+        help: { type: "boolean", short: "h", default: false },
+      },
+    }).values;
+  } catch (error) {
+    throw new BadArgument(error instanceof Error ? error.message : String(error));
+  }
 }

@@ -1,11 +1,12 @@
 /** npm run bench: installs the peers, gets the servers, measures, and tells. */
 import { writeFileSync } from "node:fs";
-import { type Arguments, HELP, readArguments } from "./arguments.ts";
+import { type Arguments, BadArgument, HELP, readArguments } from "./arguments.ts";
 import { killChildren } from "./child/child.ts";
 import { Progress } from "./progress.ts";
 import { writeJson } from "./report/json.ts";
 import { describeMachine } from "./report/machine.ts";
 import { writeMarkdown } from "./report/markdown.ts";
+import { reasonOf } from "./report/reason.ts";
 import type { Report } from "./report/report.ts";
 import { writeTable } from "./report/table.ts";
 import { Results } from "./results.ts";
@@ -25,9 +26,15 @@ interface Found {
   readonly versions: readonly string[];
 }
 
-const args = readArguments(process.argv.slice(2));
-if (args.help) process.stdout.write(HELP);
-else process.exitCode = await bench(args);
+try {
+  const args = readArguments(process.argv.slice(2));
+  if (args.help) process.stdout.write(HELP);
+  else process.exitCode = await bench(args);
+} catch (error) {
+  if (!(error instanceof BadArgument)) throw error;
+  console.error(`${error.message} See npm run bench -- --help.`);
+  process.exitCode = 2;
+}
 
 async function bench(options: Arguments): Promise<number> {
   const started = performance.now();
@@ -84,25 +91,19 @@ async function find(chosen: readonly Subject[], stores: Stores, progress: Progre
       if (peer !== undefined) versions.add(`${peer} ${versionOf(peer) ?? ""}`.trim());
       subjects.push(subject);
     } catch (error) {
-      const cause = error instanceof Error && error.cause instanceof Error ? ` ${error.cause.message}` : "";
-      missing.push({
-        subject: subject.title,
-        reason: `${error instanceof Error ? error.message : String(error)}${cause}`,
-      });
+      missing.push({ subject: subject.title, reason: reasonOf(error) });
     }
   }
   for (const { subject, reason } of missing) progress.say(`${subject} cannot be measured: ${reason}`);
   return { subjects, missing, versions: [...versions] };
 }
 
-/** Ctrl-C and the like: what this run started ends with it. */
+/** Ctrl-C, an error that nobody caught: what this run started ends with it. */
 function leaveCleanly(): void {
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.once(signal, () => {
-      killChildren();
-      signalServers();
-      removeFolders();
-      process.exit(130);
-    });
-  }
+  process.on("exit", () => {
+    killChildren();
+    signalServers();
+    removeFolders();
+  });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(130));
 }

@@ -1,4 +1,5 @@
 import type { Progress } from "./progress.ts";
+import { reasonOf } from "./report/reason.ts";
 import type { Results } from "./results.ts";
 import { Scene } from "./scene.ts";
 import type { Sizes } from "./sizes.ts";
@@ -30,7 +31,7 @@ export async function runAll(plan: Plan, results: Results, progress: Progress): 
       results.add(step.workload, step.subject, measured);
       progress.ended(measured, step.workload.metrics(plan.sizes));
     } catch (error) {
-      const text = `failed: ${describe(error)}`;
+      const text = `failed: ${reasonOf(error)}`;
       results.remark(step.workload, step.subject, text);
       progress.failed(text);
     }
@@ -74,9 +75,4 @@ async function measure({ workload, subject }: Step, { stores, sizes }: Plan): Pr
   } finally {
     await fresh.drop();
   }
-}
-
-function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? `${error.message} ${error.cause.message}` : error.message;
 }

@@ -28,7 +28,7 @@ export const FULL: Sizes = {
   keys: 1_000,
   levels: [1_000, 100_000, 1_000_000],
   cycles: 5,
-  loadMs: 15_000,
+  loadMs: 20_000,
   hot: 100_000,
   waiting: 100_000,
 };
@@ -38,11 +38,11 @@ export const QUICK: Sizes = {
   rounds: 1,
   items: 8_000,
   boxMs: 400,
-  keyedBoxMs: 700,
+  keyedBoxMs: 600,
   latencyMs: 400,
   levels: [1_000, 100_000],
-  cycles: 3,
-  loadMs: 5_000,
+  cycles: 2,
+  loadMs: 4_000,
   hot: 20_000,
   waiting: 30_000,
 };

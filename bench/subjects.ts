@@ -1,3 +1,4 @@
+import { BadArgument } from "./arguments.ts";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Subject } from "./subject.ts";
@@ -27,7 +28,9 @@ export function selectSubjects(all: readonly Subject[], names: readonly string[]
   if (names.length === 0) return all.filter((subject) => !hurry || subject.variant !== true);
   for (const name of names) {
     if (!all.some((subject) => isNamed(subject, name)))
-      throw new Error(`There is no subject ${name}. There are: ${all.map((subject) => subject.name).join(", ")}.`);
+      throw new BadArgument(
+        `There is no subject ${name}. There are: ${all.map((subject) => subject.name).join(", ")}.`,
+      );
   }
   return all.filter((subject) => subject.name === BASELINE || names.some((name) => isNamed(subject, name)));
 }

@@ -1,3 +1,4 @@
+import { BadArgument } from "./arguments.ts";
 import { WORKLOAD_GROUPS, type WorkloadGroup } from "./subject.ts";
 import type { Workload } from "./workload.ts";
 import { backlogWorkloads } from "./workloads/backlog.ts";
@@ -22,7 +23,7 @@ export function selectWorkloads(names: readonly string[]): readonly Workload[] {
   if (names.length === 0) return ALL;
   for (const name of names) {
     if (!isGroup(name) && !ALL.some((workload) => workload.name === name))
-      throw new Error(`There is no workload ${name}. There are: ${WORKLOAD_GROUPS.join(", ")}.`);
+      throw new BadArgument(`There is no workload ${name}. There are: ${WORKLOAD_GROUPS.join(", ")}.`);
   }
   return ALL.filter((workload) => names.includes(workload.group) || names.includes(workload.name));
 }

@@ -1,5 +1,3 @@
-import { now } from "../item.ts";
-
 /** Longer than any subject takes to begin, its slowest poll included. */
 const GIVE_UP_MS = 20_000;
 /** Slow subjects do not get through the warm-up: then time ends it. */
@@ -35,7 +33,7 @@ export class BoxedClock {
 
   starts(): void {
     if (this.#warmSince !== undefined) return;
-    this.#warmSince = now();
+    this.#warmSince = performance.now();
     if (this.#warmUp === 0) this.#startCounting();
     else this.#wait(WARM_UP_MS, () => this.#startCounting());
   }
@@ -43,11 +41,13 @@ export class BoxedClock {
   ends(): void {
     if (this.#countingSince === undefined) {
       this.#warmed += 1;
-      if (this.#warmed >= this.#warmUp || now() - (this.#warmSince ?? 0) >= WARM_UP_MS) this.#startCounting();
+      if (this.#warmed >= this.#warmUp || performance.now() - (this.#warmSince ?? 0) >= WARM_UP_MS)
+        this.#startCounting();
       return;
     }
     this.#handled += 1;
-    if (this.#warmed + this.#handled >= this.#count || now() - this.#countingSince >= this.#boxMs) this.#end();
+    if (this.#warmed + this.#handled >= this.#count || performance.now() - this.#countingSince >= this.#boxMs)
+      this.#end();
   }
 
   cancel(): void {
@@ -55,13 +55,13 @@ export class BoxedClock {
   }
 
   #startCounting(): void {
-    this.#countingSince = now();
+    this.#countingSince = performance.now();
     this.#wait(this.#boxMs, () => this.#end());
   }
 
   #end(): void {
     clearTimeout(this.#timer);
-    this.#settle.resolve({ handled: this.#handled, ms: now() - (this.#countingSince ?? 0) });
+    this.#settle.resolve({ handled: this.#handled, ms: performance.now() - (this.#countingSince ?? 0) });
   }
 
   #wait(ms: number, then: () => void): void {

@@ -1,6 +1,6 @@
 /** Runs the handler of the workloads, and watches what a queue promises: nothing twice, one per key, in order. */
-import { setImmediate as turn, setTimeout as sleep } from "node:timers/promises";
-import { type Item, now } from "../item.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Item } from "../item.ts";
 import type { Client, WorkOptions } from "../subject.ts";
 import { median } from "../report/statistics.ts";
 import { BoxedClock } from "./boxed-clock.ts";
@@ -52,7 +52,7 @@ export async function work(client: Client, task: WorkTask): Promise<WorkResult> 
     const hot = hotKey?.key === item.key;
     const takesMs = hot ? hotKey.handlerMs : handlerMs;
     // Without any pause another item of the key could not begin meanwhile, and nothing would be checked.
-    await (takesMs === undefined ? turn() : sleep(takesMs));
+    await (takesMs === undefined ? new Promise(setImmediate) : sleep(takesMs));
     watch.ends(item);
     if (!hot) clock.ends();
   };
@@ -91,12 +91,12 @@ class Watch {
     if (place < (this.#places.get(key) ?? 0)) this.#outOfOrder += 1;
     this.#places.set(key, place);
     const ended = this.#ended.get(key);
-    if (ended !== undefined) this.#gaps.push(now() - ended);
+    if (ended !== undefined) this.#gaps.push(performance.now() - ended);
   }
 
   ends({ key }: Item): void {
     this.#running.delete(key);
-    this.#ended.set(key, now());
+    this.#ended.set(key, performance.now());
   }
 
   report(): Pick<WorkResult, "seen" | "duplicates" | "overlaps" | "outOfOrder" | "gapMs"> {

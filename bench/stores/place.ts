@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -6,6 +6,10 @@ export const cacheFolder: string = join(import.meta.dirname, "../../.cache/bench
 
 /** Of `statfs`, on Linux. */
 const TMPFS = 0x01_02_19_94;
+
+/** Servers stop within a second. */
+const REMOVE_TRIES = 30;
+const REMOVE_EVERY_MS = 100;
 
 let base: string | undefined;
 
@@ -17,8 +21,17 @@ export function newFolder(name: string, owner?: { readonly uid: number; readonly
   return folder;
 }
 
+/** Synchronous, for it is the last thing that a run does. */
 export function removeFolders(): void {
-  if (base !== undefined) rmSync(base, { recursive: true, force: true });
+  if (base === undefined) return;
+  for (let left = REMOVE_TRIES; left > 0 && existsSync(base); left -= 1) {
+    try {
+      rmSync(base, { recursive: true, force: true });
+    } catch {
+      // A server that was only just asked to stop still writes.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, REMOVE_EVERY_MS);
+    }
+  }
   base = undefined;
 }
 

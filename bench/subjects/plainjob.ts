@@ -1,9 +1,8 @@
 /**
- * The SQLite-based peer. Looked at: plainjob 0.0.14, its predecessor plainjobs, liteque 0.8, sidequest 1.16.
- * plainjob is the fastest by its own figures and takes any connection, so it runs on the same `node:sqlite` as Baton.
- * liteque and sidequest are more actively kept, but both need better-sqlite3, a native module that has to be compiled
- * on every machine without a prebuilt binary for its Node: too much to ask of whoever runs this. Neither has keys, and
- * all three poll.
+ * The SQLite-based peer. Looked at on npm: plainjob 0.0.14 and its predecessor plainjobs, liteque 0.8, sidequest 1.16.
+ * plainjob takes any connection, so it runs on the same `node:sqlite` as Baton, and claims the highest figures of them.
+ * liteque (polls, one transaction per item, no keys) and sidequest need better-sqlite3, a native module: where there is
+ * no binary for the Node at hand it has to be compiled, which is too much to ask of whoever runs a benchmark.
  */
 import { DatabaseSync } from "node:sqlite";
 import type { Connection } from "plainjob";

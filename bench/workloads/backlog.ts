@@ -8,9 +8,13 @@ import { BULK } from "./loading.ts";
 
 /** So many say how fast a subject loads. */
 const ENOUGH_TO_TELL = 10_000;
-/** What is submitted and worked off again in one cycle. */
-const CYCLE_ITEMS = 2_000;
+/** What is submitted and worked off again in one cycle: several of the largest batches that a subject takes at once. */
+const CYCLE_ITEMS = 3_000;
+/** Not counted, so that a subject that has fetched a batch before the clock starts gains nothing by it. */
+const CYCLE_WARM_UP = 1_000;
 const CYCLE_MS = 300;
+/** For what has to be there before it can be worked off. */
+const LONG_ENOUGH_MS = 10_000;
 const IN_FLIGHT = 256;
 const CONCURRENCY = 64;
 
@@ -46,7 +50,7 @@ function backlog(name: string, words: string, exclusive: boolean, lineOf: (sizes
           break;
         }
         // The first level would pay for compiling the code, and growth would look like shrinking.
-        if (first === undefined) waiting += (await cycles(times, scene, line, exclusive)).left;
+        if (first === undefined) waiting += (await cycles(Math.ceil(times / 2), scene, line, exclusive)).left;
         const { costs, left } = await cycles(times, scene, line, exclusive);
         waiting += left;
         values[`submit-${level}`] = costs.submit;
@@ -94,18 +98,20 @@ async function cycles(
   const work: number[] = [];
   let left = 0;
   for (let cycle = 0; cycle < times; cycle += 1) {
-    const task = { line, inFlight: IN_FLIGHT, count: CYCLE_ITEMS, boxMs: CYCLE_MS };
-    const submitted = await scene.producer.call("submit", task);
+    const task = { line, count: CYCLE_ITEMS, boxMs: CYCLE_MS };
+    const submitted = await scene.producer.call("submit", { ...task, inFlight: IN_FLIGHT });
+    const rest = { line, count: CYCLE_ITEMS - submitted.count, boxMs: LONG_ENOUGH_MS, bulk: BULK };
+    const topped = await scene.producer.call("load", rest);
     const worked = await scene.worker.call("work", {
+      ...task,
       concurrency: CONCURRENCY,
       expect: "backlog",
-      count: submitted.count,
-      boxMs: CYCLE_MS,
+      warmUp: CYCLE_WARM_UP,
       exclusive,
     });
     submit.push((submitted.ms / submitted.count) * 1_000);
     work.push((worked.ms / worked.handled) * 1_000);
-    left += submitted.count - worked.handled;
+    left += submitted.count + topped.count - worked.seen;
   }
   return { costs: { submit: median(submit), work: median(work) }, left };
 }

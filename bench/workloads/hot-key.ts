@@ -22,7 +22,7 @@ export const hotKeyWorkload: Workload = {
     { name: "slower", title: "other keys: times slower with it", unit: "×", better: "lower" },
   ],
   async measure(scene, { hot, keys, keyedBoxMs, loadMs }) {
-    const others = (prefix: string): Line => ({ order: "random", keys, total: OTHERS, prefix });
+    const others = (prefix: string, from: number): Line => ({ order: "random", keys, total: OTHERS, prefix, from });
     const work = (worker: Child): Promise<WorkResult> =>
       worker.call("work", {
         concurrency: 16,
@@ -33,11 +33,11 @@ export const hotKeyWorkload: Workload = {
         hotKey: HOT,
       });
 
-    await loadAll(scene, others("cool-"));
+    await loadAll(scene, others("cool-", 0));
     const before = await work(scene.worker);
     const line: Line = { order: "round-robin", keys: 1, total: hot, prefix: "hot-", from: OTHERS };
     const loaded = await scene.producer.call("load", { line, bulk: BULK, count: hot, boxMs: loadMs });
-    await loadAll(scene, others("calm-"));
+    await loadAll(scene, others("calm-", OTHERS + hot));
     const beside = await work(scene.worker);
 
     const values = {
