@@ -190,14 +190,17 @@ export class WorkerLoop {
     this.#keeper.add(run);
     emit({ type: "started", item: grant.item, fence: run.fence });
     let returned: unknown;
+    let later: boolean;
     try {
       // The handler's payload type is its own affair; the item carries whatever was submitted.
       returned = this.#handler(new WorkItem<never>(grant.item), run);
+      later = isThenable(returned);
     } catch (threw) {
       return this.#end(run, { threw });
     }
-    if (!isThenable(returned)) return this.#end(run, { returned });
-    returned.then(
+    if (!later) return this.#end(run, { returned });
+    // Somebody's own thenable may throw, or answer twice; a promise around it does neither.
+    Promise.resolve(returned).then(
       (value) => this.#end(run, { returned: value }),
       (threw: unknown) => this.#end(run, { threw }),
     );
