@@ -1,3 +1,4 @@
+import { Closed } from "../domain/errors.ts";
 import type { Clock } from "../domain/clock.ts";
 import type { Engine, Settlement, SettleResult } from "../engine/port.ts";
 import type { WorkerEvent } from "./events.ts";
@@ -23,6 +24,7 @@ export async function settleUntilCertain(
     try {
       return await parts.engine.settle(settled.map((one) => one.settlement));
     } catch (error) {
+      if (error instanceof Closed) return settled.map(() => "lost");
       parts.emit({ type: "trouble", doing: "settling items", error });
       if (settled.every(({ run }) => run.leftMs <= PAUSE_MS)) return settled.map(() => "lost");
       await new Promise<void>((resolve) => parts.clock.setTimer(PAUSE_MS, resolve));

@@ -1,0 +1,304 @@
+import assert from "node:assert/strict";
+import { beforeEach, describe, test } from "node:test";
+import { ManualClock } from "../../test/manual-clock.ts";
+import { never, ScriptedEngine } from "../../test/scripted-engine.ts";
+import { type Instant, instant } from "../domain/clock.ts";
+import { Cancelled, HandlerTimeout, LeaseLost, Stopping } from "../domain/errors.ts";
+import { encodePayload } from "../domain/payload.ts";
+import type { Renewal, RenewResult } from "../engine/port.ts";
+import { memoryEngine } from "../engines/memory/index.ts";
+import type { WorkerEvent } from "./events.ts";
+import { LeaseKeeper } from "./lease-keeper.ts";
+import { Run } from "./run.ts";
+
+const LEASE = 3_000;
+const RENEW_AFTER = 1_000;
+/** The lease without its margin of half a second. */
+const USABLE = 2_500;
+
+let clock: ManualClock;
+let engine: ScriptedEngine;
+let events: WorkerEvent[];
+let keeper: LeaseKeeper;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  engine = new ScriptedEngine(memoryEngine({ clock }));
+  engine.onRenew = renewAll;
+  events = [];
+  keeper = newKeeper();
+});
+
+function newKeeper(timeoutMs?: number): LeaseKeeper {
+  return new LeaseKeeper(engine, clock, LEASE, timeoutMs, (event) => events.push(event));
+}
+
+function renewAll(renewals: readonly Renewal[]): Promise<readonly RenewResult[]> {
+  const since = instant(clock);
+  return Promise.resolve(renewals.map(() => ({ ok: true, since, cancelRequested: false })));
+}
+
+function begin(key: string, since: Instant = instant(clock)): Run {
+  const lease = { queue: "cars", key, fence: 7, since, handle: undefined };
+  const payload = encodePayload(null);
+  const item = {
+    id: key,
+    queue: "cars",
+    key,
+    level: "normal",
+    payload,
+    headers: undefined,
+    submittedAt: 0,
+    attempt: 1,
+  };
+  const run = new Run({ lease, item }, LEASE, clock, (changed) => keeper.noteProgress(changed));
+  keeper.add(run);
+  return run;
+}
+
+function told(): string[] {
+  return events.map((event) => ("why" in event ? `${event.type} ${event.why}` : event.type));
+}
+
+function renewedKeys(): string[][] {
+  return engine.renewals.map((batch) => batch.map(({ lease }) => lease.key));
+}
+
+describe("a lease that is kept", () => {
+  test("is renewed at a third of its time, again and again", async () => {
+    const run = begin("car1");
+    await clock.pass(RENEW_AFTER - 1);
+    assert.deepEqual(renewedKeys(), []);
+    await clock.pass(1);
+    assert.deepEqual(renewedKeys(), [["car1"]]);
+    await clock.pass(LEASE * 10);
+    assert.equal(engine.renewals.length, 31);
+    run.check();
+    assert.deepEqual(events, []);
+  });
+
+  test("is renewed together with others that are due", async () => {
+    begin("car1");
+    begin("car2");
+    await clock.pass(500);
+    begin("car3");
+    await clock.pass(RENEW_AFTER);
+    assert.deepEqual(renewedKeys(), [["car1", "car2"], ["car3"]]);
+  });
+
+  test("is left alone when its run has ended", async () => {
+    const run = begin("car1");
+    await clock.pass(500);
+    keeper.remove(run);
+    await clock.pass(LEASE * 2);
+    assert.deepEqual(renewedKeys(), []);
+    assert.equal(run.signal.aborted, false);
+  });
+
+  test("is no loss when its run was settled while the renewal was under way", async () => {
+    const reply = Promise.withResolvers<readonly RenewResult[]>();
+    engine.onRenew = () => reply.promise;
+    const run = begin("car1");
+    await clock.pass(RENEW_AFTER);
+    keeper.remove(run);
+    reply.resolve([{ ok: false }]);
+    await clock.pass(0);
+    assert.deepEqual(events, []);
+    assert.equal(run.lost, false);
+  });
+});
+
+describe("a lease that cannot be kept", () => {
+  test("ends at its local deadline although the store is silent", async () => {
+    engine.onRenew = never;
+    const run = begin("car1");
+    const { signal } = run;
+    await clock.pass(USABLE - 1);
+    run.check();
+    assert.equal(signal.aborted, false);
+    await clock.pass(1);
+    assert.ok(signal.aborted && signal.reason instanceof LeaseLost);
+    assert.throws(() => run.check(), LeaseLost);
+    assert.deepEqual(told(), ["lost expired"]);
+  });
+
+  test("is asked for again soon after a renewal failed, and ends at its deadline", async () => {
+    engine.onRenew = () => Promise.reject(new Error("no connection"));
+    const run = begin("car1");
+    await clock.pass(RENEW_AFTER + LEASE / 12);
+    assert.equal(engine.renewals.length, 2);
+    await clock.pass(USABLE);
+    assert.ok(run.lost);
+    assert.equal(told().filter((event) => event === "lost expired").length, 1);
+    const tries = engine.renewals.length;
+    await clock.pass(LEASE);
+    assert.equal(engine.renewals.length, tries, "nothing is renewed that is lost");
+  });
+
+  test("is kept when the store answers again in time", async () => {
+    engine.onRenew = () => Promise.reject(new Error("no connection"));
+    const run = begin("car1");
+    await clock.pass(RENEW_AFTER + LEASE / 12);
+    engine.onRenew = renewAll;
+    await clock.pass(LEASE * 3);
+    assert.equal(run.lost, false);
+  });
+
+  test("is lost at once when the store says so", async () => {
+    engine.onRenew = () => Promise.resolve([{ ok: false }]);
+    const run = begin("car1");
+    await clock.pass(RENEW_AFTER);
+    assert.ok(run.signal.reason instanceof LeaseLost);
+    assert.deepEqual(told(), ["lost taken"]);
+  });
+
+  test("counts from when it was asked for: one whose reply was slow ends first, although it came last", async () => {
+    engine.onRenew = never;
+    const old = instant(clock);
+    await clock.pass(800);
+    const young = begin("car1");
+    await clock.pass(700);
+    const late = begin("car2", old);
+    await clock.pass(USABLE - 1_500);
+    assert.ok(late.lost);
+    assert.equal(young.lost, false);
+    // It was past a third when it came, so it was the first to be renewed too.
+    assert.deepEqual(renewedKeys()[0], ["car2"]);
+    assert.ok(!told().includes("stalled"), "a slow reply is no stall");
+  });
+
+  test("is lost when the wall clock jumps: the machine may have slept", async () => {
+    engine.onRenew = never;
+    const run = begin("car1");
+    clock.stepWall(30_000);
+    assert.throws(() => run.check(), LeaseLost);
+    await clock.pass(RENEW_AFTER);
+    assert.deepEqual(told(), ["lost expired"]);
+    assert.deepEqual(renewedKeys(), []);
+  });
+});
+
+describe("a process that stood still", () => {
+  test("is told, and leases that are not certain any more are not renewed", async () => {
+    const lost = begin("car1");
+    await clock.stall(LEASE * 2);
+    assert.deepEqual(told(), ["stalled", "lost expired"]);
+    const [stall] = events;
+    assert.ok(stall?.type === "stalled");
+    assert.deepEqual(stall.keys, ["car1"]);
+    assert.equal(stall.lateMs, LEASE * 2 - RENEW_AFTER);
+    assert.ok(lost.lost);
+    assert.deepEqual(renewedKeys(), []);
+  });
+
+  test("renews what is still certain", async () => {
+    const run = begin("car1");
+    await clock.stall(RENEW_AFTER + 600);
+    assert.deepEqual(told(), ["stalled"]);
+    assert.deepEqual(renewedKeys(), [["car1"]]);
+    run.check();
+  });
+
+  test("is not told when a timer is late as timers are", async () => {
+    begin("car1");
+    await clock.stall(RENEW_AFTER + 199);
+    assert.deepEqual(events, []);
+  });
+});
+
+describe("a handler's time", () => {
+  test("ends with its signal, after which its lease is not renewed", async () => {
+    keeper = newKeeper(1_500);
+    const run = begin("car1");
+    await clock.pass(1_499);
+    assert.equal(run.signal.aborted, false);
+    await clock.pass(1);
+    assert.ok(run.timedOut && run.signal.reason instanceof HandlerTimeout);
+    assert.deepEqual(renewedKeys(), [["car1"]]);
+    // Renewed once, at a third, so it lasts until then and not longer.
+    await clock.pass(LEASE);
+    assert.ok(run.lost);
+    assert.deepEqual(renewedKeys(), [["car1"]]);
+  });
+
+  test("ends in time although the timer waits for something later", async () => {
+    keeper = newKeeper(100);
+    begin("car1");
+    // Its time is up and it ignores that; what is next is its deadline.
+    await clock.pass(2_000);
+    const run = begin("car2");
+    await clock.pass(100);
+    assert.ok(run.timedOut);
+  });
+
+  test("is not the reason when the worker stopped before", async () => {
+    keeper = newKeeper(100);
+    const run = begin("car1");
+    await clock.pass(50);
+    run.abort(new Stopping());
+    await clock.pass(100);
+    assert.equal(run.timedOut, false);
+    assert.ok(run.signal.reason instanceof Stopping);
+  });
+});
+
+describe("progress", () => {
+  test("waits for more, and goes out once with the last word", async () => {
+    const run = begin("car1");
+    for (const share of [0.1, 0.2, 0.3]) run.progress(share);
+    await clock.pass(199);
+    assert.equal(engine.renewals.length, 0);
+    await clock.pass(1);
+    assert.deepEqual(
+      engine.renewals.map((batch) => batch.map(({ progress }) => progress)),
+      [[0.3]],
+    );
+    run.progress(0.4);
+    await clock.pass(200);
+    assert.equal(engine.renewals.length, 2);
+  });
+
+  test("is a renewal too: the next one is due a third later", async () => {
+    const run = begin("car1");
+    await clock.pass(700);
+    run.progress(0.5);
+    await clock.pass(200 + RENEW_AFTER - 1);
+    assert.equal(engine.renewals.length, 1);
+    await clock.pass(1);
+    assert.equal(engine.renewals.length, 2);
+  });
+
+  test("of a run that has ended goes nowhere", async () => {
+    const run = begin("car1");
+    keeper.remove(run);
+    run.progress(0.5);
+    await clock.pass(LEASE);
+    assert.equal(engine.renewals.length, 0);
+  });
+});
+
+describe("a cancelled item", () => {
+  test("is told to its handler once, by a renewal", async () => {
+    engine.onRenew = () => Promise.resolve([{ ok: true, since: instant(clock), cancelRequested: true }]);
+    const run = begin("car1");
+    await clock.pass(RENEW_AFTER * 3);
+    assert.ok(run.cancelled && run.signal.reason instanceof Cancelled);
+    assert.deepEqual(told(), ["cancelling"]);
+  });
+});
+
+describe("a keeper that was stopped", () => {
+  test("renews nothing more, whatever the handlers that are left do", async () => {
+    const reply = Promise.withResolvers<readonly RenewResult[]>();
+    engine.onRenew = () => reply.promise;
+    const run = begin("car1");
+    await clock.pass(RENEW_AFTER);
+    keeper.stop();
+    reply.resolve([{ ok: true, since: instant(clock), cancelRequested: false }]);
+    await clock.pass(0);
+    run.progress(0.5);
+    await clock.pass(LEASE * 2);
+    assert.equal(engine.renewals.length, 1);
+    assert.equal(clock.timers, 0);
+  });
+});
