@@ -20,7 +20,7 @@ export interface Surroundings {
   readonly history: History;
   readonly settings: Settings;
   readonly plant: Plant | undefined;
-  isCalm(): boolean;
+  readonly isCalm: () => boolean;
   onCrash(process: SimulatedProcess): void;
 }
 

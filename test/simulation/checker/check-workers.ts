@@ -62,7 +62,8 @@ function allowedEndings(
 function mustSettle({ process, finished, told, leaseMs }: LeaseRecord, troubles: Troubles): boolean {
   const [first] = told;
   if (finished === undefined || first === undefined || finished.how === "lost") return false;
-  if (finished.at >= first.since + leaseMs - marginMs(leaseMs)) return false;
+  // A millisecond less, because wall clocks show whole ones.
+  if (finished.at >= first.since + leaseMs - marginMs(leaseMs) - 1) return false;
   const faults = troubles.between(process, first.since, finished.at + 1);
   return faults.every(({ kind }) => kind !== "crash" && kind !== "clock step" && kind !== "pause" && kind !== "resume");
 }

@@ -1,10 +1,12 @@
 import type { Guarantee } from "../checker/violation.ts";
 import type { MakePlant } from "./plant.ts";
+import { denyCancels, holdAnything, ignoreDelays, ignoreLimits, wakeLate } from "./wrong-answers.ts";
 import { handOutWhilePaused, ignoreUrgency } from "./wrong-choices.ts";
-import { grantTooEarly, ignoreDeadline, stampLate } from "./wrong-clocks.ts";
+import { giveUpTooSoon, grantTooEarly, ignoreDeadline, stampLate } from "./wrong-clocks.ts";
 import { countReleases, forgetAttempts, forgetSettlements } from "./wrong-counts.ts";
 import { renewAnyFence, resetFences, settleAnyFence } from "./wrong-fences.ts";
 import { acceptTwice, dropSubmissions, swapOrder } from "./wrong-submits.ts";
+import { failOnStop, swallowFailures } from "./wrong-workers.ts";
 
 export interface PlantedBug {
   readonly name: string;
@@ -33,4 +35,12 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   { name: "giving an item back burns an attempt", make: countReleases, breaks: ["attempts"] },
   { name: "urgent items wait like the others", make: ignoreUrgency, breaks: ["G5 ordered", "G8 urgent first"] },
   { name: "paused keys are handed out", make: handOutWhilePaused, breaks: ["pause"] },
+  { name: "limits are ignored", make: ignoreLimits, breaks: ["G10 bounded"] },
+  { name: "delays are ignored", make: ignoreDelays, breaks: ["delays"] },
+  { name: "cancelling gives the wrong answer", make: denyCancels, breaks: ["cancel"] },
+  { name: "a key in work can be held", make: holdAnything, breaks: ["G1 exclusive"] },
+  { name: "claims are woken late", make: wakeLate, breaks: ["G6 no blocking"] },
+  { name: "a worker that stops burns attempts", make: failOnStop, breaks: ["stop"] },
+  { name: "a worker calls a failure done", make: swallowFailures, breaks: ["endings"] },
+  { name: "a worker discards work that was in time", make: giveUpTooSoon, breaks: ["endings", "duplicates"] },
 ];

@@ -9,7 +9,10 @@ export const grantTooEarly: MakePlant = () => ({ storeClock: (clock) => atRate(c
 /** Two thirds of the time that passes is hidden from the worker, so its local deadline comes much too late. */
 export const ignoreDeadline: MakePlant = () => ({ clock: (clock) => atRate(clock, 1 / 3) });
 
-/** The wall clock is left alone for the store, whose delays are none of this bug's business. */
+/** Time seems to fly, so the worker throws away work that was done in time. */
+export const giveUpTooSoon: MakePlant = () => ({ clock: (clock) => atRate(clock, 8) });
+
+/** A clock that is too fast leaves the wall clock alone: delays are none of its business. */
 function atRate(clock: Clock, rate: number): Clock {
   const zero = instant(clock);
   return {
