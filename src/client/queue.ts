@@ -1,9 +1,9 @@
 import { type Duration, parseDuration } from "../domain/duration.ts";
 import { InvalidInput } from "../domain/errors.ts";
 import { defaultLevel } from "../domain/level.ts";
-import { checkId, checkKey } from "../domain/names.ts";
+import { checkId, checkKey, checkReference } from "../domain/names.ts";
 import { bodySize, encodePayload } from "../domain/payload.ts";
-import { checkMode, type Mode, type QueueSettings } from "../domain/settings.ts";
+import { checkCount, checkMode, type Mode, type QueueSettings } from "../domain/settings.ts";
 import type {
   CancelResult,
   DeadReport,
@@ -90,22 +90,12 @@ export class Queue<T> {
       }
     });
     const results = await this.#shared.engine.submit(submissions);
-    const receipts: Receipt[] = [];
-    let refused = 0;
-    for (const [index, result] of results.entries()) {
-      if (result.ok)
-        receipts.push(new Receipt(this.#shared, this.name, result.accepted, submissions[index]?.keepMs ?? 0));
-      else refused += 1;
-    }
-    if (refused === 0) return receipts;
-    throw new PartlyRefused(
-      this.name,
-      results.map((result, index) =>
-        result.ok
-          ? new Receipt(this.#shared, this.name, result.accepted, submissions[index]?.keepMs ?? 0)
-          : result.error,
-      ),
+    const answers = results.map((result, index) =>
+      result.ok ? new Receipt(this.#shared, this.name, result.accepted, submissions[index]?.keepMs ?? 0) : result.error,
     );
+    const receipts = answers.filter((answer) => answer instanceof Receipt);
+    if (receipts.length === answers.length) return receipts;
+    throw new PartlyRefused(this.name, answers);
   }
 
   /** Starts a worker. It runs until it is stopped. */
@@ -135,12 +125,12 @@ export class Queue<T> {
   /** Where an item is, or how it ended. Undefined: never seen, or ended and not remembered. */
   async item(id: string): Promise<ItemReport | undefined> {
     await this.#declare();
-    return this.#shared.engine.find({ queue: this.name, id });
+    return this.#shared.engine.find({ queue: this.name, id: checkReference(id, "id") });
   }
 
   async cancel(id: string): Promise<CancelResult> {
     await this.#declare();
-    return this.#shared.engine.cancel({ queue: this.name, id });
+    return this.#shared.engine.cancel({ queue: this.name, id: checkReference(id, "id") });
   }
 
   /** Stops handing out the queue, or one key of it. What runs is left alone; items are still accepted. */
@@ -169,6 +159,7 @@ export class Queue<T> {
 
   async #revive(action: "retry" | "drop", ids: readonly string[] | undefined): Promise<number> {
     await this.#declare();
+    for (const id of ids ?? []) checkReference(id, "ids");
     return this.#shared.engine.revive({ queue: this.name, action, ...(ids === undefined ? {} : { ids }) });
   }
 
@@ -179,6 +170,8 @@ export class Queue<T> {
   }
 
   #page({ after, limit = 100 }: PageOptions): PageRequest {
+    checkCount(limit, "limit");
+    if (after !== undefined) checkReference(after, "after");
     return after === undefined ? { queue: this.name, limit } : { queue: this.name, limit, after };
   }
 

@@ -56,7 +56,7 @@ export class Receipt {
     const abort = (): void => giveUp.abort();
     signal?.throwIfAborted();
     signal?.addEventListener("abort", abort);
-    const timer = timeout === undefined ? undefined : setTimeout(abort, parseDuration(timeout, "timeout"));
+    const cancelTimer = timeout === undefined ? undefined : callAfter(parseDuration(timeout, "timeout"), abort);
     try {
       const outcome = await this.#shared.engine.outcome({ queue: this.#queue, id: this.id, signal: giveUp.signal });
       if (outcome !== undefined) {
@@ -64,16 +64,33 @@ export class Receipt {
         return result === undefined ? rest : { ...rest, result: decodePayload(result) };
       }
     } finally {
-      clearTimeout(timer);
+      cancelTimer?.();
       signal?.removeEventListener("abort", abort);
     }
     signal?.throwIfAborted();
-    if (!giveUp.signal.aborted) throw notKept(this.id);
+    if (!giveUp.signal.aborted) {
+      // A connection that was closed meanwhile says so here.
+      await this.#shared.engine.find({ queue: this.#queue, id: this.id });
+      throw notKept(this.id);
+    }
     throw new BatonError(
       "OUTCOME_TIMEOUT",
       `Item ${this.id} has not ended within ${String(timeout)}. It is still in the queue; wait again, look with item(), or cancel it.`,
     );
   }
+}
+
+/** Node fires timers at once that are set further ahead than this. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+function callAfter(ms: number, callback: () => void): () => void {
+  let timer: NodeJS.Timeout;
+  const wait = (left: number): void => {
+    const step = Math.min(left, LONGEST_TIMER_MS);
+    timer = setTimeout(() => (left > step ? wait(left - step) : callback()), step);
+  };
+  wait(ms);
+  return () => clearTimeout(timer);
 }
 
 function notKept(id: string): BatonError {

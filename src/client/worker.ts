@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { type Duration, parseDuration } from "../domain/duration.ts";
+import { checkReference } from "../domain/names.ts";
 import { parseRetry, type RetryOptions } from "../domain/retry.ts";
 import { checkCount, parseLease, type QueueSettings } from "../domain/settings.ts";
 import type { Handler } from "../worker/handler.ts";
@@ -126,7 +127,7 @@ export function workerSettings(queue: string, settings: QueueSettings, options: 
   workersStarted += 1;
   return {
     queue,
-    name: options.name ?? `${hostname()}:${process.pid}:${workersStarted}`,
+    name: checkReference(options.name ?? `${hostname()}:${process.pid}:${workersStarted}`, "name"),
     concurrency: checkCount(options.concurrency ?? 1, "concurrency"),
     leaseMs: options.lease === undefined ? settings.leaseMs : parseLease(options.lease),
     patienceMs: settings.patienceMs,

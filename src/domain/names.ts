@@ -35,6 +35,11 @@ export function checkId(value: string, field = "id"): string {
   return checkText(value, field, LONGEST_ID_BYTES);
 }
 
+/** An id, or a key, that is only looked for: whatever it is, it must be a text. */
+export function checkReference(value: string, field: string): string {
+  return checkText(value, field, LONGEST_ID_BYTES);
+}
+
 /** One safe token for a key: no separator, wildcard or case folding of any store can touch it. */
 export function encodeKey(key: string): string {
   return Buffer.from(key, "utf8").toString("base64url");

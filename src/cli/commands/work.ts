@@ -4,6 +4,7 @@ import { endHelp, newCommand } from "../command.ts";
 import { countFlag, durationFlag, Flag, globalsOf } from "../flags.ts";
 import { Guard } from "../guard/guard.ts";
 import { openStore } from "../store.ts";
+import { assertRunnable } from "../work/runnable.ts";
 import { runCommand } from "../work/run-command.ts";
 import { stopOnSignals } from "../work/stop-on-signals.ts";
 import { WorkTeller } from "../work/teller.ts";
@@ -84,6 +85,7 @@ async function work(name: string, words: readonly string[], flags: WorkFlags, co
   if (program === undefined) {
     command.error("error: work needs a command to run for each item: baton work <queue> -- <command> [arguments...]");
   }
+  assertRunnable(program);
   const globals = globalsOf(command);
   const {
     lease = DEFAULT_LEASE_MS,

@@ -62,7 +62,7 @@ export class Guard implements AsyncDisposable {
     const { signal } = lease;
     const end = (): void => this.#end(run, killAfterMs);
     return new Promise<CommandEnd>((resolve) => {
-      const deadlines = deadlinesOf(lease.leftMs, this.#options.leaseMs);
+      const deadlines = deadlinesOf(lease, this.#options.leaseMs);
       const mark = randomUUID();
       this.#pending.set(run, { lease, resolve, mark, deadlines, pid: undefined });
       this.#process ??= this.#start();
@@ -173,10 +173,10 @@ export class Guard implements AsyncDisposable {
   #tellDeadlines(): void {
     const runs: { run: number; deadlines: Deadlines }[] = [];
     for (const [run, pending] of this.#pending) {
-      const { leftMs: leaseLeftMs } = pending.lease;
+      const deadlines = deadlinesOf(pending.lease, this.#options.leaseMs);
       // A lost lease has no time left; its last deadline stands.
-      if (leaseLeftMs <= 0) continue;
-      pending.deadlines = deadlinesOf(leaseLeftMs, this.#options.leaseMs);
+      if (pending.lease.leftMs <= 0) continue;
+      pending.deadlines = deadlines;
       runs.push({ run, deadlines: pending.deadlines });
     }
     if (runs.length > 0) this.#tell({ type: "renewed", runs });

@@ -1,4 +1,4 @@
-import { leaseMarginMs } from "../../index.ts";
+import { type HeldLease, leaseMarginMs } from "../../index.ts";
 import type { Deadlines, Moment } from "./messages.ts";
 
 /** Between the kill and the end of the lease in the store: for a busy machine that is late to run the guard. */
@@ -23,8 +23,10 @@ export function leftMs(moment: Moment): number {
  * A worker trusts its lease until a margin before the lease ends in the store. The command is asked to end at that
  * moment, and has most of the margin for it: nobody else can have the key until the margin is over.
  */
-export function deadlinesOf(leaseLeftMs: number, leaseMs: number): Deadlines {
+export function deadlinesOf(lease: HeldLease, leaseMs: number): Deadlines {
   const marginMs = leaseMarginMs(leaseMs);
-  const endAt = later(now(), leaseLeftMs);
+  // The clock first: a process that is stopped between the two readings must not think that it has more time.
+  const readAt = now();
+  const endAt = later(readAt, lease.leftMs);
   return { endAt, killAt: later(endAt, marginMs - Math.min(marginMs / 4, LONGEST_SLACK_MS)) };
 }

@@ -51,7 +51,7 @@ export class Claims {
       // Only the first of a less urgent line was read ahead of its turn.
       if (line.length === 0 && grants.length < request.max) {
         tx.keys.flush();
-        line.push(...this.#ready.all(queue.id, level, request.max - grants.length));
+        for (const ready of this.#ready.all(queue.id, level, request.max - grants.length)) line.push(ready);
       }
     }
     return grants;
@@ -107,7 +107,6 @@ export class Claims {
     lease(tx, key, worker, leaseMs);
     key.attempt += 1;
     key.waiting -= 1;
-    tx.untaken -= 1;
     queue.running += 1;
     tx.count(queue, key.level, -1);
     tx.keys.save(key);

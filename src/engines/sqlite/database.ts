@@ -1,11 +1,13 @@
 import { randomInt } from "node:crypto";
-import { closeSync, openSync, type Stats, statSync } from "node:fs";
+import { accessSync, constants, type Stats, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { systemClock } from "../../domain/clock.ts";
+import { OutcomeUnknown } from "../../domain/errors.ts";
 import {
   describeStoreFailure,
   SQLITE_BUSY,
   SQLITE_CANTOPEN,
+  SQLITE_IOERR,
   SQLITE_READONLY,
   sqliteCode,
   StoreFailure,
@@ -72,6 +74,17 @@ export function beginWrite(db: DatabaseSync): void {
   }
 }
 
+/** A commit that the disk did not confirm may still be found in the log after a crash. */
+export function commit(db: DatabaseSync): void {
+  try {
+    db.exec("COMMIT");
+  } catch (error) {
+    if (sqliteCode(error) !== SQLITE_IOERR) throw error;
+    const { code, message } = new OutcomeUnknown("the write: the disk did not confirm it", { cause: error });
+    throw new StoreFailure(code, message, { cause: error });
+  }
+}
+
 /** Writes the log back, if there is room and nobody reads it, so that the next write begins it anew. */
 export function emptyLog(db: DatabaseSync): boolean {
   try {
@@ -102,7 +115,8 @@ function assertUsable(file: string, found: Stats): void {
 /** SQLite opens a file that it cannot write without a word, and says so at the first write. */
 function assertWritable(file: string): void {
   try {
-    closeSync(openSync(file, "r+"));
+    // Never by opening it: closing any descriptor of the file would drop the locks that SQLite holds on it in this process.
+    accessSync(file, constants.W_OK);
   } catch (error) {
     throw new StoreFailure(
       "STORE_READ_ONLY",

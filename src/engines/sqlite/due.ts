@@ -32,7 +32,7 @@ export class DueDates {
       db,
       `SELECT id FROM key INDEXED BY key_due WHERE state >= 2 AND state = 3 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
     );
-    this.#ofAnotherBoot = new Statement(db, "UPDATE key SET at = 0 WHERE state = 2 AND granted > ?");
+    this.#ofAnotherBoot = new Statement(db, "UPDATE key SET at = 0 WHERE state >= 2 AND state = 2 AND granted > ?");
   }
 
   /**

@@ -1,12 +1,4 @@
-import {
-  type BatonError,
-  Closed,
-  InvalidInput,
-  KeyBusy,
-  KeyFull,
-  LevelsDiffer,
-  QueueFull,
-} from "../../domain/errors.ts";
+import { type BatonError, InvalidInput, KeyBusy, KeyFull, LevelsDiffer, QueueFull } from "../../domain/errors.ts";
 import type {
   CancelResult,
   ClaimRequest,
@@ -146,8 +138,15 @@ export class SqliteEngine implements Engine {
     return this.#link.call("dead", request);
   }
 
-  revive(request: ReviveRequest): Promise<number> {
-    return this.#link.call("revive", request);
+  /** All of them in small steps: others want to write too. Letters that die meanwhile are left for the next time. */
+  async revive(request: ReviveRequest): Promise<number> {
+    let revived = 0;
+    for (let upTo: number | undefined; ;) {
+      const step = await this.#link.call("revive", { ...request, upTo });
+      revived += step.revived;
+      if (!step.more) return revived;
+      ({ upTo } = step);
+    }
   }
 
   check(): Promise<readonly Finding[]> {
@@ -161,10 +160,8 @@ export class SqliteEngine implements Engine {
   /** A call that waits is answered early when its signal fires: with whatever it has got by then. */
   async #abandonable<T>(call: number, reply: Promise<T>, signal: AbortSignal): Promise<T> {
     const abandon = (): void => {
-      this.#link.call("abandon", { call }).catch((error: unknown) => {
-        // A closed store has answered everybody who waited.
-        if (!(error instanceof Closed)) throw error;
-      });
+      // A store that cannot be told has ended, and with it everything that waited.
+      this.#link.call("abandon", { call }).catch(() => undefined);
     };
     signal.addEventListener("abort", abandon, { once: true });
     try {

@@ -6,17 +6,33 @@ export class StoreFailure extends BatonError {}
 export const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
 export const SQLITE_READONLY = 8;
-const SQLITE_IOERR = 10;
+export const SQLITE_IOERR = 10;
 const SQLITE_CORRUPT = 11;
 export const SQLITE_FULL = 13;
 export const SQLITE_CANTOPEN = 14;
 const SQLITE_NOTADB = 26;
+
+const WHOLE_STORE: ReadonlySet<number | undefined> = new Set([
+  SQLITE_BUSY,
+  SQLITE_LOCKED,
+  SQLITE_READONLY,
+  SQLITE_IOERR,
+  SQLITE_CORRUPT,
+  SQLITE_FULL,
+  SQLITE_CANTOPEN,
+  SQLITE_NOTADB,
+]);
 
 /** The primary result code, or undefined for an error that is not SQLite's. */
 export function sqliteCode(error: unknown): number | undefined {
   if (!(error instanceof Error)) return undefined;
   const code: unknown = Reflect.get(error, "errcode");
   return typeof code === "number" ? code & 0xff : undefined;
+}
+
+/** The whole store failed, not one call: there is no use in trying the others. */
+export function isOfTheStore(error: unknown): boolean {
+  return error instanceof StoreFailure || WHOLE_STORE.has(sqliteCode(error));
 }
 
 /** By number, never by text. */

@@ -54,7 +54,7 @@ export class Inspection {
       db,
       "SELECT seq, key, level, id, type, body, submitted, attempt, failure, at FROM dead WHERE queue = ? AND place > ? ORDER BY place LIMIT ?",
     );
-    this.#running = new Statement(db, "SELECT count(*) FROM key WHERE state = 2 AND at <= ?");
+    this.#running = new Statement(db, "SELECT count(*) FROM key WHERE state >= 2 AND state = 2 AND at <= ?");
   }
 
   queues(request: Requests["queues"]): readonly QueueReport[] {

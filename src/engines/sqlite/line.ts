@@ -116,7 +116,6 @@ export class Line {
       key.state = READY;
       key.readyAt = this.#tx.wall;
       this.#tx.opened.push(key);
-      if (!key.paused) this.#tx.untaken += 1;
     }
     this.#tx.keys.save(key);
   }

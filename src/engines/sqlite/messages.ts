@@ -71,7 +71,8 @@ export interface Requests {
   queues: { readonly queue: string | undefined };
   keys: KeyPageRequest;
   dead: PageRequest;
-  revive: ReviveRequest;
+  /** Without ids: a step of those up to the place that the first step names. */
+  revive: ReviveRequest & { readonly upTo: number | undefined };
   check: null;
   /** Ends a waiting claim or outcome with what it has. */
   abandon: { readonly call: number };
@@ -120,7 +121,7 @@ export interface Replies {
   queues: readonly QueueReport[];
   keys: readonly KeyReport[];
   dead: readonly DeadReport[];
-  revive: number;
+  revive: { readonly revived: number; readonly upTo: number; readonly more: boolean };
   check: readonly Finding[];
   abandon: undefined;
 }

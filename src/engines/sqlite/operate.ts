@@ -4,10 +4,12 @@ import type { CancelResult, PauseRequest, QueueDeclaration, ReviveRequest } from
 import { assignedId, seqOfAssigned } from "./assigned-id.ts";
 import { isRemembered, readType } from "./items.ts";
 import { LEASED, READY } from "./key-row.ts";
-import type { Requests } from "./messages.ts";
+import type { Replies, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 import { body, integer, optionalText, type Row, Statement, text } from "./rows.ts";
 import { type QueueRow, texts } from "./queue-table.ts";
+
+const REVIVED_AT_A_TIME = 500;
 
 /** What operators do: declare, cancel, pause, and bring dead letters back. */
 export class Operations {
@@ -25,7 +27,10 @@ export class Operations {
       "INSERT INTO queue (name, levels, waiting) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
     );
     this.#levels = new Statement(db, "SELECT levels FROM queue WHERE name = ?");
-    this.#deadOf = new Statement(db, `SELECT ${columns} FROM dead WHERE queue = ? ORDER BY place`);
+    this.#deadOf = new Statement(
+      db,
+      `SELECT ${columns} FROM dead WHERE queue = ? AND place <= ? ORDER BY place LIMIT ${REVIVED_AT_A_TIME}`,
+    );
     this.#deadBySeq = new Statement(db, `SELECT ${columns} FROM dead WHERE seq = ? AND queue = ?`);
     this.#deadById = new Statement(db, `SELECT ${columns} FROM dead WHERE queue = ? AND id = ?`);
     this.#removeDead = new Statement(db, "DELETE FROM dead WHERE place = ?");
@@ -99,13 +104,15 @@ export class Operations {
     return undefined;
   }
 
-  revive(parts: Parts, request: ReviveRequest): number {
+  revive(parts: Parts, request: Requests["revive"]): Replies["revive"] {
     const queue = parts.tx.queues.find(request.queue);
     // An item that comes back has the number it had.
     parts.items.flush();
-    const rows = request.ids === undefined ? this.#deadOf.all(queue.id) : this.#named(queue, request.ids);
+    // Those that die from now on have a later place.
+    const upTo = request.upTo ?? parts.tx.next();
+    const rows = request.ids === undefined ? this.#deadOf.all(queue.id, upTo) : this.#named(queue, request.ids);
     for (const row of rows) this.#reviveOne(parts, queue, row, request.action);
-    return rows.length;
+    return { revived: rows.length, upTo, more: request.ids === undefined && rows.length === REVIVED_AT_A_TIME };
   }
 
   #named(queue: QueueRow, ids: readonly string[]): readonly Row[] {

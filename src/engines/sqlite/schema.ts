@@ -113,6 +113,7 @@ const MIGRATIONS: readonly string[] = [
     at INTEGER NOT NULL
   ) STRICT;
   CREATE INDEX dead_queue ON dead (queue, place);
+  CREATE INDEX dead_id ON dead (queue, id) WHERE id IS NOT NULL;
   `,
 ];
 

@@ -1,12 +1,13 @@
 import type { Instant } from "../../domain/clock.ts";
 import { InvalidInput } from "../../domain/errors.ts";
 import { Claims, hold } from "./claim.ts";
-import { beginWrite, emptyLog, openDatabase, type Synchronous } from "./database.ts";
+import { beginWrite, commit, emptyLog, openDatabase, type Synchronous } from "./database.ts";
 import { DueDates } from "./due.ts";
-import { describeStoreFailure, SQLITE_FULL, sqliteCode } from "./failure.ts";
+import { describeStoreFailure, isOfTheStore, SQLITE_FULL, sqliteCode } from "./failure.ts";
 import { Inspection } from "./inspect.ts";
 import type { Call, Granted, Kind, PlainFailure, Replies, Reply } from "./messages.ts";
 import { Operations } from "./operate.ts";
+import { READY } from "./key-row.ts";
 import { makeParts, type Parts } from "./parts.ts";
 import { renew, settle } from "./settle.ts";
 import { submitGroup } from "./submit.ts";
@@ -15,6 +16,8 @@ import { Waiting } from "./waiting.ts";
 /** Receipts forgotten in one transaction, at most. */
 const FORGET_AT_A_TIME = 200;
 const FORGET_EVERY_MS = 1_000;
+/** After another process has written, those who wait for outcomes are looked at together, not at each of its writes. */
+const FOREIGN_LOOK_MS = 5;
 
 const READ_ONLY: ReadonlySet<Kind> = new Set<Kind>(["find", "outcome", "queues", "keys", "dead", "check", "abandon"]);
 
@@ -56,26 +59,45 @@ export class Store {
     return !this.#waiting.empty;
   }
 
-  run(calls: readonly Call[]): BatchResult {
+  run(asked: readonly Call[]): BatchResult {
+    const calls = asked.filter(({ kind }) => kind !== "abandon");
+    // Whoever gave up is let go first, without a transaction, so that nothing can get in the way of that; and once more
+    // afterwards, if the call that was given up came along with these.
+    const before = this.#dismiss(asked);
+    const { replies, ring } = this.#runTogether(calls);
+    const after = this.#dismiss(asked);
+    const told = asked.flatMap(({ call, kind }) => (kind === "abandon" ? [{ call, value: undefined }] : []));
+    return { replies: [...before, ...replies, ...after, ...told], ring };
+  }
+
+  #runTogether(calls: readonly Call[]): BatchResult {
     try {
       if (!calls.every((call) => this.#isRead(call))) return this.#written(calls);
-      const replies = this.#read(() => this.#runAll(calls));
-      return { replies: [...replies, ...this.#waiting.takeDismissed()], ring: false };
+      return { replies: this.#read(() => this.#runAll(calls)), ring: false };
     } catch (error) {
+      // A call that the store cannot digest must not take the others with it.
+      if (calls.length > 1 && !isOfTheStore(error)) return together(calls.map((call) => this.#runTogether([call])));
       const told = this.#failed(
         error,
         calls.map(({ call }) => call),
       );
-      return { replies: [...told, ...this.#waiting.takeDismissed()], ring: false };
+      return { replies: told, ring: false };
     }
+  }
+
+  #dismiss(asked: readonly Call[]): readonly Reply[] {
+    return asked.flatMap(({ kind, request }) => (kind === "abandon" ? this.#waiting.dismiss(request.call) : []));
   }
 
   /** Something may have changed: another process rang, or time has passed. Serves whoever waits. */
   look(): BatchResult {
     const told: Reply[] = [];
     try {
+      const { tx } = this.#parts;
+      tx.begin(this.#now());
       // Outcomes of this process's own making were told when they happened.
-      if (this.#parts.tx.begin(this.#now())) told.push(...this.#outcomesKnown());
+      if (tx.foreign) told.push(...this.#outcomesKnown());
+      tx.foreign = false;
       const due = this.#dueDates.waitMs(this.#parts, this.#now()) === 0;
       if (!due && !this.#waiting.queues().some((queue) => this.#claims.anyReady(queue)))
         return { replies: told, ring: false };
@@ -89,7 +111,9 @@ export class Store {
 
   /** How long a look can be put off; Infinity if nobody waits or nothing is due. */
   waitMs(): number {
-    return this.#waiting.empty ? Infinity : this.#dueDates.waitMs(this.#parts, this.#now());
+    if (this.#waiting.empty) return Infinity;
+    const dueMs = this.#dueDates.waitMs(this.#parts, this.#now());
+    return this.#parts.tx.foreign && !this.#waiting.noOutcomes ? Math.min(dueMs, FOREIGN_LOOK_MS) : dueMs;
   }
 
   close(): readonly Reply[] {
@@ -176,8 +200,7 @@ export class Store {
         return WAITS;
       }
       case "abandon":
-        this.#waiting.dismiss(request.call);
-        return undefined;
+        throw new Error("Whoever gives up is let go before.");
     }
   }
 
@@ -206,11 +229,16 @@ export class Store {
   #written(calls: readonly Call[]): BatchResult {
     const replies = this.#write(() => this.#runAll(calls));
     for (const { call } of replies) this.#waiting.forget(call);
-    replies.push(...this.#waiting.takeDismissed());
     const { tx } = this.#parts;
-    const ring = tx.untaken > 0 || tx.news;
-    if (tx.ended.length > 0 && !this.#waiting.noOutcomes) replies.push(...this.#outcomesKnown([...tx.ended]));
-    return { replies, ring };
+    const ring = tx.news || tx.opened.some((key) => key.state === READY && !key.paused);
+    if (tx.ended.length === 0 || this.#waiting.noOutcomes) return { replies, ring };
+    try {
+      return { replies: [...replies, ...this.#outcomesKnown([...tx.ended])], ring };
+    } catch {
+      // What is committed is told in any case; those who wait for outcomes are looked at again.
+      tx.foreign = true;
+      return { replies, ring };
+    }
   }
 
   #outcomesKnown(of?: readonly { readonly queue: number; readonly id: string }[]): readonly Reply[] {
@@ -239,18 +267,19 @@ export class Store {
       tx.begin(this.#began);
       const result = work();
       if (tx.wall >= this.#forgetAt) {
-        const forgotten = receipts.forgetExpired(tx.wall, FORGET_AT_A_TIME);
-        this.#forgetAt = forgotten === FORGET_AT_A_TIME ? tx.wall : tx.wall + FORGET_EVERY_MS;
+        // At least as fast as new ones end.
+        const most = Math.max(FORGET_AT_A_TIME, 2 * tx.ended.length);
+        this.#forgetAt = receipts.forgetExpired(tx.wall, most) === most ? tx.wall : tx.wall + FORGET_EVERY_MS;
       }
       items.flush();
       tx.finish();
-      db.exec("COMMIT");
+      commit(db);
       return result;
     } catch (error) {
-      if (db.isTransaction) db.exec("ROLLBACK");
-      this.#wasFull ||= sqliteCode(error) === SQLITE_FULL;
       tx.forget();
       items.forget();
+      this.#wasFull ||= sqliteCode(error) === SQLITE_FULL;
+      if (db.isTransaction) db.exec("ROLLBACK");
       throw error;
     } finally {
       this.#writing = false;
@@ -262,6 +291,10 @@ export class Store {
     this.#parts.tx.begin(this.#began);
     return work();
   }
+}
+
+function together(results: readonly BatchResult[]): BatchResult {
+  return { replies: results.flatMap(({ replies }) => replies), ring: results.some(({ ring }) => ring) };
 }
 
 const WAITS = Symbol("waits");

@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { Closed } from "../../domain/errors.ts";
+import { Closed, OutcomeUnknown } from "../../domain/errors.ts";
 import { StoreFailure } from "./failure.ts";
 import type { Call, FromThread, Kind, Replies, Reply, Requests, ThreadData, ToThread } from "./messages.ts";
 
@@ -24,10 +24,19 @@ export class ThreadLink {
     thread.on("message", (message: FromThread) => {
       if (message.type === "replies") this.#receive(message.replies);
     });
-    thread.on("error", (error) =>
-      this.#end(new StoreFailure("STORE_UNAVAILABLE", `The store's thread failed: ${String(error)}`, { cause: error })),
-    );
-    thread.once("exit", () => this.#end(new Closed()));
+    thread.on("error", (cause) => {
+      this.#ended = new StoreFailure(
+        "STORE_UNAVAILABLE",
+        `The store's thread failed: ${String(cause)}. Connect again.`,
+        { cause },
+      );
+      // What was sent may have been done.
+      this.#rejectAll(new OutcomeUnknown("this call, because the store's thread failed", { cause }));
+    });
+    thread.once("exit", () => {
+      this.#ended ??= new Closed();
+      this.#rejectAll(this.#ended);
+    });
   }
 
   static open(data: ThreadData): Promise<ThreadLink> {
@@ -119,8 +128,7 @@ export class ThreadLink {
     if (this.#pending.size === 0 && this.#ended === undefined) this.#thread.unref();
   }
 
-  #end(error: Error): void {
-    this.#ended ??= error;
+  #rejectAll(error: Error): void {
     for (const pending of this.#pending.values()) pending.reject(error);
     this.#pending.clear();
   }

@@ -54,7 +54,16 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
   function finish({ replies, ring }: BatchResult): void {
     if (replies.length > 0) send({ type: "replies", replies });
     if (ring) wake.ring();
-    lookSoon(Math.min(store.waitMs(), SAFETY_LOOK_MS));
+    lookSoon(waitMs());
+  }
+
+  /** A store that cannot be asked now is asked again later. */
+  function waitMs(): number {
+    try {
+      return Math.min(store.waitMs(), SAFETY_LOOK_MS);
+    } catch {
+      return SAFETY_LOOK_MS;
+    }
   }
 
   function onMessage(first: ToThread): void {
@@ -64,7 +73,7 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
         if (calls.length > 0) finish(store.run(calls));
         return close();
       }
-      calls.push(...message.calls);
+      for (const call of message.calls) calls.push(call);
     }
     finish(store.run(calls));
   }

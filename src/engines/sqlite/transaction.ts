@@ -12,8 +12,6 @@ export class Transaction {
   /** Whole milliseconds, rounded so that a lease never looks longer to its holder than it is in the store. */
   wall = 0;
   monotonic = 0;
-  /** Keys that became ready and were not taken: somebody may be asleep who could. */
-  untaken = 0;
   /** Something that a sleeper in another process should look at: an outcome, a delay, a queue that goes on. */
   news = false;
   /** Remembered items that ended. */
@@ -38,28 +36,29 @@ export class Transaction {
     this.#saveCounter = new Statement(db, "UPDATE store SET value = ? WHERE name = 'counter'");
   }
 
-  /** Says whether another process has written since the last time. */
-  begin(now: Instant): boolean {
+  /** Another process has written. Stays set until somebody has looked at what that means for those who wait. */
+  foreign = false;
+
+  begin(now: Instant): void {
     this.wall = Math.floor(now.wall);
     this.monotonic = Math.floor(now.monotonic);
-    this.untaken = 0;
     this.news = false;
     this.ended.length = 0;
     this.opened.length = 0;
     this.released.length = 0;
     const version = integer(this.#selectVersion.get() ?? [], 0);
-    if (version === this.#version) return false;
+    this.keys.trim();
+    if (version === this.#version) return;
     this.forget();
+    this.foreign = true;
     this.#version = version;
     this.#counter = integer(this.#selectCounter.get() ?? [], 0);
     this.#counterStored = this.#counter;
-    return true;
   }
 
   /** Writes back what is still only in memory. The caller commits. */
   finish(): void {
     this.keys.flush();
-    this.keys.trim();
     this.queues.flush();
     if (this.#counter !== this.#counterStored) this.#saveCounter.run(this.#counter);
     this.#counterStored = this.#counter;

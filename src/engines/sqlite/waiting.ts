@@ -15,7 +15,6 @@ interface WaitingOutcome {
 export class Waiting {
   readonly #claims = new Map<number, WaitingClaim>();
   readonly #outcomes = new Map<number, WaitingOutcome>();
-  #dismissed: Reply[] = [];
 
   get empty(): boolean {
     return this.#claims.size === 0 && this.#outcomes.size === 0;
@@ -59,20 +58,13 @@ export class Waiting {
   }
 
   /** The caller gave up: it is answered with nothing, unless it was answered already. */
-  dismiss(call: number): void {
-    if (this.#claims.delete(call)) this.#dismissed.push({ call, value: NOTHING_GRANTED });
-    if (this.#outcomes.delete(call)) this.#dismissed.push({ call, value: undefined });
-  }
-
-  takeDismissed(): readonly Reply[] {
-    const dismissed = this.#dismissed;
-    this.#dismissed = [];
-    return dismissed;
+  dismiss(call: number): readonly Reply[] {
+    if (this.#claims.delete(call)) return [{ call, value: NOTHING_GRANTED }];
+    return this.#outcomes.delete(call) ? [{ call, value: undefined }] : [];
   }
 
   dismissAll(): readonly Reply[] {
-    for (const call of this.calls()) this.dismiss(call);
-    return this.takeDismissed();
+    return this.calls().flatMap((call) => this.dismiss(call));
   }
 }
 
