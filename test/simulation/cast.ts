@@ -46,7 +46,7 @@ export class Cast {
 
   /** Somebody watches over the processes and replaces those that crash, but not without end. */
   startAnother(): void {
-    if (this.#processes.length < MOST_PROCESSES) this.start(this.#parts.random.between(1, 4));
+    if (this.#processes.length < MOST_PROCESSES) this.start(this.#parts.random.between(1, 6));
   }
 
   start(concurrency: number): SimulatedProcess {

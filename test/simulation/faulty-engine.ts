@@ -92,7 +92,11 @@ export class FaultyEngine implements port.Engine {
     for (const { lease, ending } of settlements) {
       this.#process.log({ type: "settling", lease: leaseNumber(lease), ending: ending.type });
     }
-    return this.#call("settle", "repeatable", () => this.#store.settle(settlements));
+    const answer = this.#call("settle", "repeatable", () => this.#store.settle(settlements));
+    answer.catch(() => {
+      for (const { lease } of settlements) this.#process.log({ type: "settle-unknown", lease: leaseNumber(lease) });
+    });
+    return answer;
   }
 
   find(request: port.ItemRequest): Promise<port.ItemReport | undefined> {

@@ -105,6 +105,8 @@ export type ProcessHappening =
       sinceWall: number;
     }
   | { type: "settling"; process: string; lease: number; ending: Ending["type"] }
+  /** No answer came to it. */
+  | { type: "settle-unknown"; process: string; lease: number }
   | { type: "started"; process: string; lease: number; token: number; attempt: number; guard: Guard }
   | { type: "effect"; process: string; lease: number; key: string; fence: number; guard: Guard; wall: number }
   | { type: "finished"; process: string; lease: number; token: number; how: HandlerEnd }

@@ -95,7 +95,7 @@ function drawFaults(random: Random): FaultRates {
     requestLost: perhaps(share),
     replyLost: perhaps(share),
     duplicated: perhaps(share * 2),
-    slow: perhaps(share),
+    slow: perhaps(share * 2),
     crashInCall: perhaps(share / 4),
     crashInHandler: perhaps(share / 2),
     blockInHandler: perhaps(share / 2),

@@ -80,7 +80,7 @@ class Act {
 
   async #steps(): Promise<unknown> {
     const { random, settings } = this.#process;
-    const steps = random.between(1, 3);
+    const steps = random.between(1, 6);
     const lengthMs = this.#lengthMs();
     for (let step = 0; step < steps; step += 1) {
       await this.#process.sleep(lengthMs / steps, this.#guard === "signal" ? this.#lease.signal : undefined);
@@ -100,7 +100,7 @@ class Act {
   #lengthMs(): number {
     const { random, settings } = this.#process;
     if (this.#calm) return random.between(0, 30);
-    if (random.chance(0.1)) return settings.leaseMs * (1 + random.next() * 2);
+    if (random.chance(0.25)) return settings.leaseMs * (0.5 + random.next() * 2);
     return random.next() * random.pick([20, 100, settings.leaseMs * 0.6]);
   }
 

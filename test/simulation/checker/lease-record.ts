@@ -31,9 +31,11 @@ export interface LeaseRecord {
   readonly told: Told[];
   readonly effects: EffectRecord[];
   readonly settlings: { readonly at: number; readonly ending: Ending["type"] }[];
+  /** When its process learnt that a settlement got no answer. */
+  readonly unanswered: number[];
   toldLost: boolean;
   toldCancel: boolean;
-  started: number | undefined;
+  started: { readonly at: number; readonly guard: Guard } | undefined;
   finished: { readonly at: number; readonly how: HandlerEnd } | undefined;
   settled: { readonly at: number; readonly ending: Ending["type"] } | undefined;
 }
@@ -61,7 +63,7 @@ export class LeaseRecords {
         break;
       }
       case "started":
-        this.#get(happening).started = happening.at;
+        this.#get(happening).started = happening;
         break;
       case "effect": {
         const { at, wall, guard } = happening;
@@ -71,6 +73,9 @@ export class LeaseRecords {
       }
       case "finished":
         this.#get(happening).finished = happening;
+        break;
+      case "settle-unknown":
+        this.#get(happening).unanswered.push(happening.at);
         break;
       case "settling":
         this.#get(happening).settlings.push(happening);
@@ -97,6 +102,7 @@ export class LeaseRecords {
       told: [],
       effects: [],
       settlings: [],
+      unanswered: [],
       toldLost: false,
       toldCancel: false,
       started: undefined,

@@ -1,17 +1,15 @@
 import type { Happening } from "../history.ts";
 
+type Stop = Extract<Happening, { type: "stop" }>;
 type Fault = Extract<Happening, { type: "fault" }>;
 
 /** What went wrong in each process, and when it was asked to stop. */
 export class Troubles {
   readonly counts: Map<string, number> = new Map();
   readonly #faults = new Map<string, Fault[]>();
-  readonly #stops = new Map<string, number>();
-  calmAt: number = Infinity;
-
+  readonly #stops = new Map<string, Stop>();
   follow(happening: Happening): void {
-    if (happening.type === "calm") this.calmAt = happening.at;
-    if (happening.type === "stop") this.#stops.set(happening.worker, happening.at);
+    if (happening.type === "stop") this.#stops.set(happening.worker, happening);
     if (happening.type !== "fault") return;
     const { process, kind } = happening;
     this.counts.set(kind, (this.counts.get(kind) ?? 0) + 1);
@@ -29,12 +27,16 @@ export class Troubles {
     return this.of(process).filter(({ at }) => at >= from && at <= until);
   }
 
-  stoppedAt(worker: string | undefined): number | undefined {
+  stopOf(worker: string | undefined): Stop | undefined {
     return worker === undefined ? undefined : this.#stops.get(worker);
   }
 
-  crashedAt(process: string): number | undefined {
-    return this.of(process).find(({ kind }) => kind === "crash")?.at;
+  /** The process could act at every moment, by a clock that nobody touched. */
+  wasFree(process: string, from: number, until: number): boolean {
+    const between = this.between(process, from, until);
+    return !between.some(
+      ({ kind }) => kind === "crash" || kind === "pause" || kind === "resume" || kind === "clock step",
+    );
   }
 
   /** The process stood still at `moment`, and came to itself at most `awakeMs` before `until`. */
