@@ -1,4 +1,4 @@
-import { type BatonError, InvalidInput, KeyBusy, KeyFull, LevelsDiffer, QueueFull } from "../../domain/errors.ts";
+import { InvalidInput, LevelsDiffer } from "../../domain/errors.ts";
 import type {
   CancelResult,
   ClaimRequest,
@@ -27,16 +27,8 @@ import type {
   Submission,
   SubmitResult,
 } from "../../engine/port.ts";
-import type {
-  Granted,
-  LeaseTuple,
-  RefusalTuple,
-  SubmitEntry,
-  SubmitGroup,
-  SubmitTerms,
-  ThreadData,
-} from "./messages.ts";
-import { assignedId } from "./assigned-id.ts";
+import type { Granted, LeaseTuple, Requests, ThreadData } from "./messages.ts";
+import { Submissions } from "./submissions.ts";
 import { ThreadLink } from "./thread-link.ts";
 
 /** Fewer settlements than this wait for others of the same turn. */
@@ -46,52 +38,51 @@ const WORTH_SENDING = 8;
 export class SqliteEngine implements Engine {
   readonly name = "sqlite";
   readonly #link: ThreadLink;
+  readonly #submissions: Submissions;
 
   private constructor(link: ThreadLink) {
     this.#link = link;
+    this.#submissions = new Submissions(link);
   }
 
   static async open(data: ThreadData): Promise<SqliteEngine> {
     return new SqliteEngine(await ThreadLink.open(data));
   }
 
+  /** Calls take effect in the order in which they were made: submissions that still wait for others go first. */
+  get #store(): ThreadLink {
+    this.#submissions.send();
+    return this.#link;
+  }
+
   async declare({ queue, levels }: DeclareRequest): Promise<QueueDeclaration> {
-    const declaration = await this.#link.call("declare", { queue, levels });
+    const declaration = await this.#store.call("declare", { queue, levels });
     if (levels !== undefined && !sameNames(levels, declaration.levels))
       throw new LevelsDiffer(queue, declaration.levels, levels);
     return declaration;
   }
 
-  async submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
-    const { at, answers } = await this.#link.call("submit", groupByTerms(submissions));
-    return submissions.map((submission, index): SubmitResult => {
-      const answer = answers[index];
-      if (answer === undefined) throw new Error("The store did not answer to every submission.");
-      if (typeof answer === "number") {
-        const { key, level, id = assignedId(answer) } = submission;
-        return { ok: true, accepted: { id, key, level, at, duplicate: false, replaced: NOTHING } };
-      }
-      return "id" in answer ? { ok: true, accepted: answer } : { ok: false, error: refusal(submission, answer) };
-    });
+  submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+    return this.#submissions.submit(submissions);
   }
 
   async claim(request: ClaimRequest): Promise<readonly Grant[]> {
     const { queue, worker, max, leaseMs, patienceMs, signal } = request;
     if (signal.aborted) return [];
-    const { number, reply } = this.#link.start("claim", { queue, worker, max, leaseMs, patienceMs });
+    const { number, reply } = this.#store.start("claim", { queue, worker, max, leaseMs, patienceMs });
     const granted = await this.#abandonable(number, reply, signal);
     return granted.grants.map((grant) => toGrant(queue, granted, grant));
   }
 
   async hold(request: HoldRequest): Promise<Lease | undefined> {
-    const held = await this.#link.call("hold", request);
+    const held = await this.#store.call("hold", request);
     if (held === undefined) return undefined;
     const { wall, monotonic, keyId, fence } = held;
     return { queue: request.queue, key: request.key, fence, since: { wall, monotonic }, handle: keyId };
   }
 
   async renew(renewals: readonly Renewal[]): Promise<readonly RenewResult[]> {
-    const { wall, monotonic, results } = await this.#link.call(
+    const { wall, monotonic, results } = await this.#store.call(
       "renew",
       renewals.map(({ lease, leaseMs, progress }) => [leaseTuple(lease), leaseMs, progress] as const),
     );
@@ -101,48 +92,49 @@ export class SqliteEngine implements Engine {
     );
   }
 
-  settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
-    const request = settlements.map(({ lease, ending }) => [leaseTuple(lease), ending] as const);
-    return settlements.length < WORTH_SENDING
-      ? this.#link.call("settle", request)
-      : this.#link.callNow("settle", request);
+  async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
+    const request = toSettleRequest(settlements);
+    const store = this.#store;
+    const call = settlements.length < WORTH_SENDING ? store.call("settle", request) : store.callNow("settle", request);
+    const lost = new Set(await call);
+    return settlements.map((_, index) => (lost.has(index) ? "lost" : "settled"));
   }
 
   find({ queue, id }: ItemRequest): Promise<ItemReport | undefined> {
-    return this.#link.call("find", { queue, id });
+    return this.#store.call("find", { queue, id });
   }
 
   async outcome({ queue, id, signal }: OutcomeRequest): Promise<Outcome | undefined> {
     if (signal.aborted) return undefined;
-    const { number, reply } = this.#link.start("outcome", { queue, id });
+    const { number, reply } = this.#store.start("outcome", { queue, id });
     return this.#abandonable(number, reply, signal);
   }
 
   cancel({ queue, id }: ItemRequest): Promise<CancelResult> {
-    return this.#link.call("cancel", { queue, id });
+    return this.#store.call("cancel", { queue, id });
   }
 
   async pause(request: PauseRequest): Promise<void> {
-    await this.#link.call("pause", request);
+    await this.#store.call("pause", request);
   }
 
   queues({ queue }: { readonly queue?: string }): Promise<readonly QueueReport[]> {
-    return this.#link.call("queues", { queue });
+    return this.#store.call("queues", { queue });
   }
 
   keys(request: KeyPageRequest): Promise<readonly KeyReport[]> {
-    return this.#link.call("keys", request);
+    return this.#store.call("keys", request);
   }
 
   dead(request: PageRequest): Promise<readonly DeadReport[]> {
-    return this.#link.call("dead", request);
+    return this.#store.call("dead", request);
   }
 
   /** All of them in small steps: others want to write too. Letters that die meanwhile are left for the next time. */
   async revive(request: ReviveRequest): Promise<number> {
     let revived = 0;
     for (let upTo: number | undefined; ;) {
-      const step = await this.#link.call("revive", { ...request, upTo });
+      const step = await this.#store.call("revive", { ...request, upTo });
       revived += step.revived;
       if (!step.more) return revived;
       ({ upTo } = step);
@@ -150,18 +142,18 @@ export class SqliteEngine implements Engine {
   }
 
   check(): Promise<readonly Finding[]> {
-    return this.#link.call("check", null);
+    return this.#store.call("check", null);
   }
 
   close(): Promise<void> {
-    return this.#link.close();
+    return this.#store.close();
   }
 
   /** A call that waits is answered early when its signal fires: with whatever it has got by then. */
   async #abandonable<T>(call: number, reply: Promise<T>, signal: AbortSignal): Promise<T> {
     const abandon = (): void => {
       // A store that cannot be told has ended, and with it everything that waited.
-      this.#link.call("abandon", { call }).catch(() => undefined);
+      this.#store.call("abandon", { call }).catch(() => undefined);
     };
     signal.addEventListener("abort", abandon, { once: true });
     try {
@@ -172,45 +164,12 @@ export class SqliteEngine implements Engine {
   }
 }
 
-const NOTHING: readonly string[] = [];
-
-/** Submissions in a row with the same terms travel together. */
-function groupByTerms(submissions: readonly Submission[]): readonly SubmitGroup[] {
-  const groups: (readonly [SubmitTerms, SubmitEntry[]])[] = [];
-  let terms: SubmitTerms | undefined;
-  let entries: SubmitEntry[] = [];
-  for (const submission of submissions) {
-    if (terms === undefined || !haveTerms(submission, terms)) {
-      terms = termsOf(submission);
-      entries = [];
-      groups.push([terms, entries]);
-    }
-    const { key, payload, id, headers } = submission;
-    entries.push([key, ownBytes(payload.body), id, headers === undefined ? undefined : JSON.stringify(headers)]);
+/** Nearly always everything is simply done: then two numbers say it. */
+function toSettleRequest(settlements: readonly Settlement[]): Requests["settle"] {
+  if (settlements.some(({ ending }) => ending.type !== "done" || ending.result !== undefined)) {
+    return { entries: settlements.map(({ lease, ending }) => [leaseTuple(lease), ending]) };
   }
-  return groups;
-}
-
-function termsOf({ queue, level, payload, delayMs, mode, keyLimit, queueLimit, keepMs }: Submission): SubmitTerms {
-  return { queue, level, type: payload.type, delayMs, mode, keyLimit, queueLimit, keepMs };
-}
-
-function haveTerms(submission: Submission, terms: SubmitTerms): boolean {
-  return (
-    submission.level === terms.level &&
-    submission.payload.type === terms.type &&
-    submission.delayMs === terms.delayMs &&
-    submission.keepMs === terms.keepMs &&
-    submission.mode === terms.mode &&
-    submission.queue === terms.queue &&
-    submission.keyLimit === terms.keyLimit &&
-    submission.queueLimit === terms.queueLimit
-  );
-}
-
-/** A view of a larger buffer would be sent with all of that buffer. */
-function ownBytes(body: string | Uint8Array): string | Uint8Array {
-  return typeof body === "string" || body.byteLength === body.buffer.byteLength ? body : new Uint8Array(body);
+  return { done: settlements.flatMap(({ lease }) => leaseTuple(lease)) };
 }
 
 function toGrant(queue: string, { wall, monotonic, levels }: Granted, grant: Granted["grants"][number]): Grant {
@@ -236,19 +195,6 @@ function isHeaders(value: unknown): value is Readonly<Record<string, string>> {
 function leaseTuple({ handle, fence }: Lease): LeaseTuple {
   if (typeof handle !== "number") throw new InvalidInput("lease", handle, "a lease that this engine gave");
   return [handle, fence];
-}
-
-function refusal({ queue, key, level, keyLimit, queueLimit }: Submission, [code, detail]: RefusalTuple): BatonError {
-  switch (code) {
-    case "KEY_BUSY":
-      return new KeyBusy(queue, key);
-    case "KEY_FULL":
-      return new KeyFull(queue, key, keyLimit);
-    case "QUEUE_FULL":
-      return new QueueFull(queue, queueLimit);
-    case "LEVEL":
-      return new InvalidInput("level", level, detail);
-  }
 }
 
 function sameNames(a: readonly string[], b: readonly string[]): boolean {

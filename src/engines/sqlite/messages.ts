@@ -15,7 +15,6 @@ import type {
   QueueDeclaration,
   QueueReport,
   ReviveRequest,
-  SettleResult,
 } from "../../engine/port.ts";
 import type { ErrorCode } from "../../domain/errors.ts";
 import type { Synchronous } from "./database.ts";
@@ -63,7 +62,10 @@ export interface Requests {
   };
   hold: { readonly queue: string; readonly key: string; readonly worker: string; readonly leaseMs: number };
   renew: readonly (readonly [lease: LeaseTuple, leaseMs: number, progress: number | undefined])[];
-  settle: readonly (readonly [lease: LeaseTuple, ending: Ending])[];
+  /** Either pairs of key and fence of items that are done without a result, or anything. */
+  settle:
+    | { readonly done: readonly number[] }
+    | { readonly entries: readonly (readonly [lease: LeaseTuple, ending: Ending])[] };
   find: { readonly queue: string; readonly id: string };
   outcome: { readonly queue: string; readonly id: string };
   cancel: { readonly queue: string; readonly id: string };
@@ -78,7 +80,7 @@ export interface Requests {
   abandon: { readonly call: number };
 }
 
-export type RefusalTuple = readonly [code: "KEY_BUSY" | "KEY_FULL" | "QUEUE_FULL" | "LEVEL", detail: string];
+export type RefusalTuple = readonly [code: "KEY_BUSY" | "KEY_FULL" | "QUEUE_FULL" | "LEVEL" | "QUEUE", detail: string];
 
 export type GrantTuple = readonly [
   keyId: number,
@@ -113,7 +115,8 @@ export interface Replies {
     readonly monotonic: number;
     readonly results: readonly ("lost" | "renewed" | "cancel")[];
   };
-  settle: readonly SettleResult[];
+  /** The positions of those that were lost. */
+  settle: readonly number[];
   find: ItemReport | undefined;
   outcome: Outcome | undefined;
   cancel: CancelResult;

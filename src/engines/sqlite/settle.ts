@@ -1,7 +1,7 @@
 import type { Ending, SettleResult } from "../../engine/port.ts";
 import { endLease } from "./due.ts";
 import { type KeyRow, LEASED, READY } from "./key-row.ts";
-import type { LeaseTuple } from "./messages.ts";
+import type { LeaseTuple, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 
 /** The one place where a lease is compared: same fence, still leased, not run out (G2). */
@@ -28,7 +28,26 @@ export function renew(
   return key.cancel ? "cancel" : "renewed";
 }
 
-export function settle(parts: Parts, lease: LeaseTuple, ending: Ending): SettleResult {
+/** Returns the positions of those that were lost. */
+export function settleAll(parts: Parts, request: Requests["settle"]): readonly number[] {
+  const lost: number[] = [];
+  if ("entries" in request) {
+    for (const [position, [lease, ending]] of request.entries.entries()) {
+      if (settle(parts, lease, ending) === "lost") lost.push(position);
+    }
+    return lost;
+  }
+  const { done } = request;
+  for (let index = 0; index + 1 < done.length; index += 2) {
+    const lease: LeaseTuple = [done[index] ?? 0, done[index + 1] ?? 0];
+    if (settle(parts, lease, DONE) === "lost") lost.push(index / 2);
+  }
+  return lost;
+}
+
+const DONE: Ending = { type: "done" };
+
+function settle(parts: Parts, lease: LeaseTuple, ending: Ending): SettleResult {
   const key = current(parts, lease);
   if (key === undefined) return "lost";
   if (key.held || ending.type === "release") release(parts, key);

@@ -9,7 +9,7 @@ import type { Call, Granted, Kind, PlainFailure, Replies, Reply } from "./messag
 import { Operations } from "./operate.ts";
 import { READY } from "./key-row.ts";
 import { makeParts, type Parts } from "./parts.ts";
-import { renew, settle } from "./settle.ts";
+import { renew, settleAll } from "./settle.ts";
 import { submitGroup } from "./submit.ts";
 import { Waiting } from "./waiting.ts";
 
@@ -175,7 +175,7 @@ export class Store {
         return { ...this.#began, results };
       }
       case "settle":
-        return request.map(([lease, ending]) => settle(this.#parts, lease, ending));
+        return settleAll(this.#parts, request);
       case "cancel":
         return this.#operations.cancel(this.#parts, request);
       case "pause":

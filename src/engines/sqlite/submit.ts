@@ -16,6 +16,7 @@ interface Arrival {
 
 /** Accepts a group of items that share their terms. */
 export function submitGroup(parts: Parts, [terms, entries]: SubmitGroup): readonly SubmitAnswer[] {
+  if (!parts.tx.queues.has(terms.queue)) return entries.map(() => ["QUEUE", ""]);
   const queue = parts.tx.queues.find(terms.queue);
   const level = queue.levels.indexOf(terms.level);
   return entries.map(([key, body, id, headers]) => submit(parts, queue, level, terms, { key, body, id, headers }));

@@ -1,0 +1,130 @@
+import { type BatonError, InvalidInput, KeyBusy, KeyFull, QueueFull } from "../../domain/errors.ts";
+import type { Submission, SubmitResult } from "../../engine/port.ts";
+import { assignedId } from "./assigned-id.ts";
+import type { RefusalTuple, SubmitAnswer, SubmitEntry, SubmitGroup, SubmitTerms } from "./messages.ts";
+import type { ThreadLink } from "./thread-link.ts";
+
+/** So many are sent at once, without waiting for the end of the turn: the thread works while others are prepared. */
+const SEND_EARLY = 64;
+
+interface Waiting {
+  readonly count: number;
+  readonly resolve: (results: readonly SubmitResult[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Submissions of one turn of the event loop travel as one call: most have the same terms, which are then sent once. */
+export class Submissions {
+  readonly #link: ThreadLink;
+  #gathered: Submission[] = [];
+  #waiting: Waiting[] = [];
+  #sendScheduled = false;
+
+  constructor(link: ThreadLink) {
+    this.#link = link;
+  }
+
+  submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+    return new Promise((resolve, reject) => {
+      for (const submission of submissions) this.#gathered.push(submission);
+      this.#waiting.push({ count: submissions.length, resolve, reject });
+      if (this.#gathered.length >= SEND_EARLY) this.send(true);
+      else if (!this.#sendScheduled) {
+        this.#sendScheduled = true;
+        setImmediate(() => {
+          this.#sendScheduled = false;
+          this.send(true);
+        });
+      }
+    });
+  }
+
+  /** Puts what was gathered in line; `now` also sees it off. */
+  send(now = false): void {
+    if (this.#waiting.length === 0) return;
+    const gathered = this.#gathered;
+    const waiting = this.#waiting;
+    this.#gathered = [];
+    this.#waiting = [];
+    const groups = groupByTerms(gathered);
+    const call = now ? this.#link.callNow("submit", groups) : this.#link.call("submit", groups);
+    call.then(
+      ({ at, answers }) => {
+        let from = 0;
+        for (const { count, resolve } of waiting) {
+          const to = from + count;
+          resolve(gathered.slice(from, to).map((submission, index) => resultOf(submission, answers[from + index], at)));
+          from = to;
+        }
+      },
+      (error: unknown) => {
+        for (const { reject } of waiting) reject(error);
+      },
+    );
+  }
+}
+
+const NOTHING: readonly string[] = [];
+
+function resultOf(submission: Submission, answer: SubmitAnswer | undefined, at: number): SubmitResult {
+  if (answer === undefined) throw new Error("The store did not answer to every submission.");
+  if (typeof answer === "number") {
+    const { key, level, id = assignedId(answer) } = submission;
+    return { ok: true, accepted: { id, key, level, at, duplicate: false, replaced: NOTHING } };
+  }
+  return "id" in answer ? { ok: true, accepted: answer } : { ok: false, error: refusal(submission, answer) };
+}
+
+/** Submissions in a row with the same terms travel together. */
+function groupByTerms(submissions: readonly Submission[]): readonly SubmitGroup[] {
+  const groups: (readonly [SubmitTerms, SubmitEntry[]])[] = [];
+  let terms: SubmitTerms | undefined;
+  let entries: SubmitEntry[] = [];
+  for (const submission of submissions) {
+    if (terms === undefined || !haveTerms(submission, terms)) {
+      terms = termsOf(submission);
+      entries = [];
+      groups.push([terms, entries]);
+    }
+    const { key, payload, id, headers } = submission;
+    entries.push([key, ownBytes(payload.body), id, headers === undefined ? undefined : JSON.stringify(headers)]);
+  }
+  return groups;
+}
+
+function termsOf({ queue, level, payload, delayMs, mode, keyLimit, queueLimit, keepMs }: Submission): SubmitTerms {
+  return { queue, level, type: payload.type, delayMs, mode, keyLimit, queueLimit, keepMs };
+}
+
+function haveTerms(submission: Submission, terms: SubmitTerms): boolean {
+  return (
+    submission.level === terms.level &&
+    submission.payload.type === terms.type &&
+    submission.delayMs === terms.delayMs &&
+    submission.keepMs === terms.keepMs &&
+    submission.mode === terms.mode &&
+    submission.queue === terms.queue &&
+    submission.keyLimit === terms.keyLimit &&
+    submission.queueLimit === terms.queueLimit
+  );
+}
+
+/** A view of a larger buffer would be sent with all of that buffer. */
+function ownBytes(body: string | Uint8Array): string | Uint8Array {
+  return typeof body === "string" || body.byteLength === body.buffer.byteLength ? body : new Uint8Array(body);
+}
+
+function refusal({ queue, key, level, keyLimit, queueLimit }: Submission, [code, detail]: RefusalTuple): BatonError {
+  switch (code) {
+    case "KEY_BUSY":
+      return new KeyBusy(queue, key);
+    case "KEY_FULL":
+      return new KeyFull(queue, key, keyLimit);
+    case "QUEUE_FULL":
+      return new QueueFull(queue, queueLimit);
+    case "LEVEL":
+      return new InvalidInput("level", level, detail);
+    case "QUEUE":
+      return new InvalidInput("queue", queue, "a queue that was declared");
+  }
+}
