@@ -3,7 +3,7 @@ import { BatonError, Closed } from "../../domain/errors.ts";
 import { LevelChooser } from "../../domain/level.ts";
 import type * as port from "../../engine/port.ts";
 import { admit } from "./admission.ts";
-import { take } from "./claims.ts";
+import { serve, take } from "./claims.ts";
 import type { StoreCore } from "./core.ts";
 import { cancel, pause, revive } from "./items.ts";
 import { hold, renew, settle } from "./leases.ts";
@@ -47,7 +47,11 @@ export class MemoryHandle implements port.Engine {
     const queue = this.#store.queue(request.queue);
     if (request.signal.aborted) return [];
     const chooser = this.#chooser(request.queue);
-    const grants = this.#turn((now) => (queue.claims.size > 0 ? [] : take(queue, request, chooser, now)));
+    const grants = this.#turn((now) => {
+      // Those in line go first; what they leave is for this claim, which nobody would wake for it.
+      serve(queue, now);
+      return take(queue, request, chooser, now);
+    });
     return grants.length > 0 ? grants : await this.#standInLine(queue, request, chooser);
   }
 
