@@ -22,7 +22,7 @@ const CACHE_KIB = 32 * 1024;
 /** The log is written back when it has this many pages: rarely enough that a page is written back once for many changes. */
 const CHECKPOINT_PAGES = 4_000;
 /** The file is locked for a moment while another process creates it, or repairs it after a crash. */
-const OPEN_WAIT_MS = 5_000;
+const OPEN_WAIT_MS = 30_000;
 /** How long to try for the write lock. Other processes hold it for a millisecond at a time. */
 const LOCK_WAIT_MS = 30_000;
 

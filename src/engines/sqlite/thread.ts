@@ -32,6 +32,7 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
   }
 
   let timer: NodeJS.Timeout | undefined;
+  let immediate: NodeJS.Immediate | undefined;
   let timerAt = Infinity;
   let lookedAt = 0;
 
@@ -40,9 +41,16 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
     const now = systemClock.monotonic();
     const at = Math.max(now + delayMs, lookedAt + LOOK_PAUSE_MS);
     if (at >= timerAt) return;
-    clearTimeout(timer);
+    cancelLook();
     timerAt = at;
-    timer = setTimeout(look, Math.ceil(at - now));
+    // A timer takes a millisecond even for nothing.
+    if (at <= now) immediate = setImmediate(look);
+    else timer = setTimeout(look, Math.ceil(at - now));
+  }
+
+  function cancelLook(): void {
+    clearTimeout(timer);
+    clearImmediate(immediate);
   }
 
   function look(): void {
@@ -79,7 +87,7 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
   }
 
   function close(): void {
-    clearTimeout(timer);
+    cancelLook();
     const replies = store.close();
     wake.close();
     send({ type: "replies", replies });
