@@ -5,7 +5,7 @@ import type { Measured, Metric, Workload } from "../workload.ts";
 import { loadAll } from "./loading.ts";
 
 const RATE: Metric = { name: "rate", title: "", unit: "items/s", better: "higher" };
-const KEYED_CONCURRENCY = 16;
+const KEYED_CONCURRENCY = 64;
 const WARM_UP = 2_000;
 
 function draining(concurrency: number): Workload {
