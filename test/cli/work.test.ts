@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { chmodSync } from "node:fs";
 import { describe, test } from "node:test";
 import { Desk, until } from "./baton-command.ts";
 
@@ -68,24 +69,34 @@ describe("baton work", { concurrency: 4, timeout: 120_000 }, () => {
     });
   });
 
-  test("a command that cannot be started is tried again, and the failure says why", async (context) => {
+  test("a command that cannot be run is an error at once, and no item pays for it", async (context) => {
     const desk = new Desk(context);
     desk.write("not-executable", "echo hello");
-    const commands: readonly (readonly [string, RegExp])[] = [
-      ["no-such-command", /no-such-command could not be started: there is no such file on the PATH \(ENOENT\)/],
-      ["./not-executable", /not-executable could not be started: it is not allowed to be executed \(EACCES\)/],
-    ];
     const queue = await desk.queue("q");
-    for (const [command, expected] of commands) {
-      await queue.submit("key", "");
-      const words = ["work", "q", "--attempts", "2", "--backoff", "1ms", "--until-empty", "--json", "--", command];
-      const events = eventsOf((await desk.run(words)).stdout);
-      assert.deepEqual(
-        events.map(({ event }) => event),
-        ["started", "retry", "started", "dead", "stopped"],
-      );
-      assert.match(events[3]?.failure?.message ?? "", expected);
+    await queue.submit("key", "");
+    for (const [command, expected] of [
+      ["no-such-command", /command: expected a program that is found in \$PATH/],
+      ["./not-executable", /command: expected a file that exists and may be run/],
+    ] as const) {
+      const { code, stderr } = await desk.run(["work", "q", "--until-empty", "--", command]);
+      assert.equal(code, 1);
+      assert.match(stderr, expected);
     }
+    assert.equal((await queue.status()).waiting, 1);
+  });
+
+  test("a command that cannot be started any more is tried again, and the failure says why", async (context) => {
+    const desk = new Desk(context);
+    await desk.run(["submit", "q", "key"]);
+    const script = desk.write("once", '#!/bin/sh\nrm "$0"\nexit 1\n');
+    chmodSync(script, 0o755);
+    const words = ["work", "q", "--attempts", "2", "--backoff", "1ms", "--until-empty", "--json", "--", script];
+    const events = eventsOf((await desk.run(words)).stdout);
+    assert.deepEqual(
+      events.map(({ event }) => event),
+      ["started", "retry", "started", "dead", "stopped"],
+    );
+    assert.match(events[3]?.failure?.message ?? "", /once could not be started: .*\(ENOENT\)/);
   });
 
   test("the failure keeps the end of a long standard error, and a payload may be left unread", async (context) => {

@@ -58,7 +58,7 @@ export function workCommand(): Command {
       "BATON_ATTEMPT and BATON_FENCE in its environment (BATON_RUN is our mark). Its exit code decides:",
       "  0      done",
       "  65     bad data: a dead letter at once, as with the codes of --fatal-codes",
-      "  other  tried again later (75 says so by name), also when a signal killed it or it could not be started",
+      "  other  tried again later (75 says so by name), also when a signal killed it",
       "",
       "Ctrl-C or SIGTERM: takes nothing new, lets running commands finish within --grace, then ends them and gives",
       "their items back without counting the attempt. A second one does so at once. A command that is ended gets",
