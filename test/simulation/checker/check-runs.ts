@@ -1,6 +1,6 @@
 import type { Ending } from "../../../src/engine/port.ts";
 import type { Settings } from "../settings.ts";
-import { type LeaseRecord, marginMs } from "./lease-record.ts";
+import { LARGEST_MARGIN, type LeaseRecord } from "./lease-record.ts";
 import type { Troubles } from "./troubles.ts";
 import type { Findings } from "./violation.ts";
 
@@ -77,8 +77,8 @@ function checkSettled(record: LeaseRecord, troubles: Troubles, findings: Finding
   const { process, key, number, finished, told, settlings, leaseMs } = record;
   const [first] = told;
   if (finished === undefined || first === undefined || finished.how === "lost") return;
-  // A millisecond less, because wall clocks show whole ones.
-  const certainUntil = first.since + leaseMs - marginMs(leaseMs) - 1;
+  // With the largest margin, which a slow way to the store asks for; and wall clocks show whole milliseconds.
+  const certainUntil = first.since + leaseMs - LARGEST_MARGIN * leaseMs - 1;
   if (finished.at < certainUntil && settlings.length === 0 && troubles.wasFree(process, first.since, finished.at + 1)) {
     const says = `lease #${number} was never settled, although its handler ended in time`;
     findings.add("endings", finished.at, key, says);

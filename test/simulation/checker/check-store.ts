@@ -1,8 +1,8 @@
 import type { Happening } from "../history.ts";
 import { ENDLESS_PATIENCE_MS, type Settings } from "../settings.ts";
 import { checkSubmission } from "./check-submission.ts";
-import { checkGrantOrder } from "./check-order.ts";
-import { type ModelKey, type ModelLease, StoreModel } from "./store-model.ts";
+import { checkOrderOnKey, moreUrgent } from "./check-order.ts";
+import { type ModelItem, type ModelKey, type ModelLease, StoreModel } from "./store-model.ts";
 import type { Findings } from "./violation.ts";
 
 /** Alarms are set in whole milliseconds, and wall clocks show whole ones. */
@@ -20,6 +20,8 @@ export class StoreChecker {
   #lastChange = 0;
   /** Per key: who wrote last to a register that refuses lower fences. */
   readonly #registers = new Map<string, { fence: number; lease: number }>();
+  /** More urgent items that were ready when another was handed out. */
+  readonly #passedOver: { readonly at: number; readonly item: ModelItem; readonly passed: ModelItem }[] = [];
   rejectedEffects = 0;
 
   constructor(settings: Settings, findings: Findings) {
@@ -72,8 +74,24 @@ export class StoreChecker {
     }
   }
 
+  /** After the last happening. */
+  finish(): void {
+    this.#checkUrgency(Infinity);
+  }
+
+  /** Grants of one moment come to the history in any order, so only when it is over does being passed over count. */
+  #checkUrgency(now: number): void {
+    if (this.#passedOver[0] === undefined || this.#passedOver[0].at === now) return;
+    for (const { at, item, passed } of this.#passedOver.splice(0)) {
+      if (passed.key.grantedAt === at) continue;
+      const says = `item ${item.token} was handed out while the more urgent item ${passed.token} of ${passed.key.name} was ready`;
+      this.#findings.add("G8 urgent first", at, item.key.name, says);
+    }
+  }
+
   /** Leases run out by themselves; and while nothing changes, no claim may wait beside a key that is ready. */
   #passTime(until: number): void {
+    this.#checkUrgency(until);
     for (;;) {
       const next = this.model.nextExpired(until);
       if (next === undefined) break;
@@ -144,9 +162,13 @@ export class StoreChecker {
       const says = `item ${token} was handed out as attempt ${attempt}, after ${item.attempts} that count`;
       this.#findings.add("attempts", at, key.name, says);
     }
-    checkGrantOrder(this.model, this.#findings, item, at, this.#settings.patienceMs === ENDLESS_PATIENCE_MS);
+    checkOrderOnKey(item, at, this.#findings);
+    if (this.#settings.patienceMs === ENDLESS_PATIENCE_MS) {
+      for (const passed of moreUrgent(this.model, item)) this.#passedOver.push({ at, item, passed });
+    }
     this.#lease(key, { number, fence, process, item, deadline: at + leaseMs }, at);
     item.state = "running";
+    key.grantedAt = at;
     item.attempts += 1;
     item.due = undefined;
   }

@@ -36,6 +36,7 @@ export function check(settings: Settings, happenings: readonly Happening[], last
     leases.follow(happening);
     troubles.follow(happening);
   }
+  store.finish();
   const records = [...leases.all.values()];
   checkBeliefs(records, findings);
   for (const record of records) {

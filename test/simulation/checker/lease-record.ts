@@ -118,7 +118,10 @@ export class LeaseRecords {
   }
 }
 
+/** The share of a lease that its margin never exceeds. */
+export const LARGEST_MARGIN: number = 1 / 4;
+
 /** As DESIGN and RELIABILITY have it: the larger of a tenth and half a second, and a quarter at most. */
 export function marginMs(leaseMs: number): number {
-  return Math.min(Math.max(leaseMs / 10, 500), leaseMs / 4);
+  return Math.min(Math.max(leaseMs / 10, 500), leaseMs * LARGEST_MARGIN);
 }

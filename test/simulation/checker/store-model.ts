@@ -45,6 +45,8 @@ export interface ModelKey {
   lease: ModelLease | undefined;
   paused: boolean;
   highestFence: number;
+  /** When it was handed out last. */
+  grantedAt: number | undefined;
 }
 
 export class StoreModel {
@@ -57,7 +59,7 @@ export class StoreModel {
   key(name: string): ModelKey {
     let key = this.keys.get(name);
     if (key === undefined) {
-      key = { name, items: new Set(), lease: undefined, paused: false, highestFence: 0 };
+      key = { name, items: new Set(), lease: undefined, paused: false, highestFence: 0, grantedAt: undefined };
       this.keys.set(name, key);
     }
     return key;
