@@ -1,5 +1,5 @@
 import type * as port from "../src/engine/port.ts";
-import { PassThrough } from "./simulation/planted/pass-through.ts";
+import { PassThrough } from "./pass-through.ts";
 
 /** A real engine whose calls a test can watch, hold up, or make fail. */
 export class ScriptedEngine extends PassThrough {

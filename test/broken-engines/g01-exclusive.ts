@@ -1,9 +1,9 @@
 import type { ClaimRequest, Grant, HoldRequest, Lease, Settlement, SettleResult } from "../../src/engine/port.ts";
 import { type BrokenEngine, brokenEngine } from "./broken-engine.ts";
-import { Forwarding } from "./forwarding.ts";
+import { PassThrough } from "../pass-through.ts";
 
 /** Every third claim overlooks that a key is leased. */
-class OverlooksLeases extends Forwarding {
+class OverlooksLeases extends PassThrough {
   #claims = 0;
   readonly #live = new Map<number, Grant>();
 
@@ -23,7 +23,7 @@ class OverlooksLeases extends Forwarding {
 }
 
 /** A key in work can be held: the lock and the queue do not know of each other. */
-class HoldsApart extends Forwarding {
+class HoldsApart extends PassThrough {
   override hold(request: HoldRequest): Promise<Lease | undefined> {
     return super.hold({ ...request, key: `lock:${request.key}` });
   }

@@ -1,9 +1,9 @@
 import type { ClaimRequest, Grant, Lease, Settlement, SettleResult } from "../../src/engine/port.ts";
 import { type BrokenEngine, brokenEngine } from "./broken-engine.ts";
-import { Forwarding } from "./forwarding.ts";
+import { PassThrough } from "../pass-through.ts";
 
 /** Finds the lease to settle by its key alone, as a store does that compares only the id of a job. */
-class SettlesByKey extends Forwarding {
+class SettlesByKey extends PassThrough {
   readonly #current = new Map<string, Lease>();
 
   override async claim(request: ClaimRequest): Promise<readonly Grant[]> {

@@ -7,10 +7,10 @@ import type {
   SubmitResult,
 } from "../../src/engine/port.ts";
 import { type BrokenEngine, brokenEngine } from "./broken-engine.ts";
-import { Forwarding } from "./forwarding.ts";
+import { PassThrough } from "../pass-through.ts";
 
 /** Says yes to one submission in ten, and throws it away. */
-class LosesSubmissions extends Forwarding {
+class LosesSubmissions extends PassThrough {
   #count = 0;
 
   override async submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
@@ -29,7 +29,7 @@ function lost({ id = "@lost", key, level }: Submission): SubmitResult {
 }
 
 /** Remembers what was done, and nothing of what was taken back. */
-class ForgetsTheCancelled extends Forwarding {
+class ForgetsTheCancelled extends PassThrough {
   override async find(request: ItemRequest): Promise<ItemReport | undefined> {
     const report = await super.find(request);
     return report?.state === "cancelled" || report?.state === "replaced" ? undefined : report;

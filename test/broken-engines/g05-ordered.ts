@@ -1,16 +1,16 @@
 import type { Ending, Settlement, SettleResult, Submission, SubmitResult } from "../../src/engine/port.ts";
 import { type BrokenEngine, brokenEngine } from "./broken-engine.ts";
-import { Forwarding } from "./forwarding.ts";
+import { PassThrough } from "../pass-through.ts";
 
 /** Takes the entries of a batch in no particular order: here, from the back. */
-class SwapsEntries extends Forwarding {
+class SwapsEntries extends PassThrough {
   override async submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
     return (await super.submit(submissions.toReversed())).toReversed();
   }
 }
 
 /** Sends an item that failed to the back, whatever the queue says. */
-class RetriesLater extends Forwarding {
+class RetriesLater extends PassThrough {
   override settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
     return super.settle(settlements.map(({ lease, ending }) => ({ lease, ending: yielding(ending) })));
   }

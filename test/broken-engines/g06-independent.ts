@@ -1,9 +1,9 @@
 import type { ClaimRequest, Grant, Settlement, SettleResult } from "../../src/engine/port.ts";
 import { type BrokenEngine, brokenEngine } from "./broken-engine.ts";
-import { Forwarding } from "./forwarding.ts";
+import { PassThrough } from "../pass-through.ts";
 
 /** Hands out one key of a queue at a time: whoever holds the first key holds up all others. */
-class OneAtATime extends Forwarding {
+class OneAtATime extends PassThrough {
   readonly #inWork = new Map<string, number>();
 
   override async claim(request: ClaimRequest): Promise<readonly Grant[]> {

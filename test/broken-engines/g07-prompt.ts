@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ClaimRequest, Grant } from "../../src/engine/port.ts";
 import { type BrokenEngine, brokenEngine } from "./broken-engine.ts";
-import { Forwarding } from "./forwarding.ts";
+import { PassThrough } from "../pass-through.ts";
 
 const POLL_MS = 1_000;
 
 /** Looks for work once a second, instead of being woken. */
-class Polls extends Forwarding {
+class Polls extends PassThrough {
   override async claim(request: ClaimRequest): Promise<readonly Grant[]> {
     const { signal } = request;
     while (!signal.aborted) {

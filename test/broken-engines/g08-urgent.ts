@@ -8,10 +8,10 @@ import type {
   SubmitResult,
 } from "../../src/engine/port.ts";
 import { type BrokenEngine, brokenEngine } from "./broken-engine.ts";
-import { Forwarding } from "./forwarding.ts";
+import { PassThrough } from "../pass-through.ts";
 
 /** Takes every level for the same. */
-class IgnoresLevels extends Forwarding {
+class IgnoresLevels extends PassThrough {
   readonly #levels = new Map<string, readonly string[]>();
 
   override async declare(request: DeclareRequest): Promise<QueueDeclaration> {
@@ -31,7 +31,7 @@ class IgnoresLevels extends Forwarding {
 }
 
 /** Urgent work always goes first, and the rest may wait for ever. */
-class Starves extends Forwarding {
+class Starves extends PassThrough {
   override claim(request: ClaimRequest): Promise<readonly Grant[]> {
     return super.claim({ ...request, patienceMs: Number.MAX_SAFE_INTEGER });
   }

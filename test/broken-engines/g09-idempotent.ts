@@ -1,9 +1,9 @@
 import type { ClaimRequest, Grant, Settlement, SettleResult, Submission, SubmitResult } from "../../src/engine/port.ts";
 import { type BrokenEngine, brokenEngine } from "./broken-engine.ts";
-import { Forwarding } from "./forwarding.ts";
+import { PassThrough } from "../pass-through.ts";
 
 /** Knows the ids of items that are there, and forgets them with the item. */
-class ForgetsIds extends Forwarding {
+class ForgetsIds extends PassThrough {
   readonly #idByFence = new Map<number, string>();
   readonly #forgotten = new Set<string>();
 

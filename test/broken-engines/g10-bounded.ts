@@ -1,9 +1,9 @@
 import type { Submission, SubmitResult } from "../../src/engine/port.ts";
 import { type BrokenEngine, brokenEngine } from "./broken-engine.ts";
-import { Forwarding } from "./forwarding.ts";
+import { PassThrough } from "../pass-through.ts";
 
 /** Accepts without end. */
-class IgnoresLimits extends Forwarding {
+class IgnoresLimits extends PassThrough {
   override submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
     return super.submit(
       submissions.map((submission) => Object.assign({}, submission, { keyLimit: Infinity, queueLimit: Infinity })),
@@ -12,7 +12,7 @@ class IgnoresLimits extends Forwarding {
 }
 
 /** Stores keys in a form in which some of them are the same. */
-class FoldsKeys extends Forwarding {
+class FoldsKeys extends PassThrough {
   override submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
     return super.submit(
       submissions.map((submission) => Object.assign({}, submission, { key: submission.key.normalize().toLowerCase() })),

@@ -1,9 +1,9 @@
 import type { ClaimRequest, Grant } from "../../src/engine/port.ts";
 import { type BrokenEngine, brokenEngine } from "./broken-engine.ts";
-import { Forwarding } from "./forwarding.ts";
+import { PassThrough } from "../pass-through.ts";
 
 /** Drops grants that come when the claim was given up: leases that nobody has heard of. */
-class LeaksLeases extends Forwarding {
+class LeaksLeases extends PassThrough {
   override async claim(request: ClaimRequest): Promise<readonly Grant[]> {
     const grants = await super.claim(request);
     return request.signal.aborted ? [] : grants;
@@ -11,7 +11,7 @@ class LeaksLeases extends Forwarding {
 }
 
 /** Calls every attempt the first, as if nothing were ever delivered twice. */
-class HidesAttempts extends Forwarding {
+class HidesAttempts extends PassThrough {
   override async claim(request: ClaimRequest): Promise<readonly Grant[]> {
     const grants = await super.claim(request);
     return grants.map(({ lease, item }) => ({ lease, item: Object.assign({}, item, { attempt: 1 }) }));

@@ -1,6 +1,6 @@
 import type * as port from "../../../src/engine/port.ts";
 import type { VirtualTime } from "../virtual-time.ts";
-import { PassThrough } from "./pass-through.ts";
+import { PassThrough } from "../../pass-through.ts";
 import type { MakePlant } from "./plant.ts";
 
 /** Any number of items may wait for a key, and busy keys are not refused. */

@@ -1,6 +1,6 @@
 import { type Clock, instant } from "../../../src/domain/clock.ts";
 import type * as port from "../../../src/engine/port.ts";
-import { PassThrough } from "./pass-through.ts";
+import { PassThrough } from "../../pass-through.ts";
 import type { MakePlant } from "./plant.ts";
 
 /** Leases run out in the store while their holders still have half of their time: nobody compares deadlines. */

@@ -1,6 +1,6 @@
 import type * as port from "../../../src/engine/port.ts";
 import type { Random } from "../random.ts";
-import { PassThrough } from "./pass-through.ts";
+import { PassThrough } from "../../pass-through.ts";
 import type { MakePlant } from "./plant.ts";
 
 /** Every attempt is the first, so a failing item is never given up. */

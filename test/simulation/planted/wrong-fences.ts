@@ -1,6 +1,6 @@
 import type * as port from "../../../src/engine/port.ts";
 import type { VirtualTime } from "../virtual-time.ts";
-import { PassThrough } from "./pass-through.ts";
+import { PassThrough } from "../../pass-through.ts";
 import type { MakePlant } from "./plant.ts";
 
 /** A stale worker can finish an item that another one runs: the lease is matched by its key only. */

@@ -1,7 +1,7 @@
 import type * as port from "../../../src/engine/port.ts";
 import type { Random } from "../random.ts";
 import type { VirtualTime } from "../virtual-time.ts";
-import { PassThrough } from "./pass-through.ts";
+import { PassThrough } from "../../pass-through.ts";
 import type { MakePlant } from "./plant.ts";
 
 const ONE_IN = 50;

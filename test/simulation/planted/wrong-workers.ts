@@ -1,5 +1,5 @@
 import type * as port from "../../../src/engine/port.ts";
-import { PassThrough } from "./pass-through.ts";
+import { PassThrough } from "../../pass-through.ts";
 import type { MakePlant } from "./plant.ts";
 
 /** A worker that stops takes its running items for failed. */

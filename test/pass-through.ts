@@ -1,6 +1,6 @@
-import type * as port from "../../../src/engine/port.ts";
+import type * as port from "../src/engine/port.ts";
 
-/** Does what the engine behind it does. A planted bug overrides what it gets wrong. */
+/** An engine that passes every call on. What is broken or planted overrides what it gets wrong, and nothing else. */
 export class PassThrough implements port.Engine {
   readonly name: string;
   protected readonly inner: port.Engine;
