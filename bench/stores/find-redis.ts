@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { downloadPackages, missingLibraries } from "./debian-packages.ts";
+import { downloadPackages, missingLibraries } from "../../servers/debian-packages.ts";
 import { cacheFolder } from "./place.ts";
 
 export interface Redis {
