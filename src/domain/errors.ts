@@ -24,6 +24,7 @@ export type ErrorCode =
   | "STORE_CORRUPT"
   | "STORE_READ_ONLY"
   | "STORE_TOO_NEW"
+  | "STORE_TOO_OLD"
   | "ENGINE_MISSING"
   | "CLOSED";
 

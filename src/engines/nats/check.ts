@@ -1,0 +1,95 @@
+/** What an operator should know of a NATS store. */
+import type { Finding } from "../../engine/port.ts";
+import type { JetStream } from "./jetstream.ts";
+import type { StoreSettings } from "./options.ts";
+import { readRecord } from "./setup.ts";
+import { lastToken, type Subjects } from "./subjects.ts";
+import type { Wire } from "./wire.ts";
+
+export async function check(
+  js: JetStream,
+  wire: Wire,
+  subjects: Subjects,
+  settings: StoreSettings,
+): Promise<readonly Finding[]> {
+  const findings: Finding[] = [
+    { severity: "ok", subject: "server", detail: `nats-server ${wire.server.version} with JetStream.` },
+  ];
+  const shared = await js.streamInfo(subjects.shared);
+  if (shared === undefined) {
+    findings.push({
+      severity: "ok",
+      subject: "streams",
+      detail: `No stream ${subjects.shared} yet; it is made with the first queue.`,
+    });
+    return findings;
+  }
+  findings.push(durability(shared.config.num_replicas, shared.config.storage));
+  if (shared.config.num_replicas !== settings.replicas || shared.config.storage !== settings.storage) {
+    findings.push({
+      severity: "warning",
+      subject: "settings",
+      detail: `The streams have ${shared.config.num_replicas} replicas in ${shared.config.storage} storage; this client asks for ${settings.replicas} in ${settings.storage}.`,
+      advice: "What exists is never changed. Change the streams with the nats command, or the settings of this client.",
+    });
+  }
+  for (const { subject, data } of await js.lastOfEach(subjects.shared, subjects.allQueueRecords)) {
+    const queue = lastToken(subject);
+    const own = subjects.of(queue);
+    const info = await js.streamInfo(own.stream);
+    if (info === undefined) {
+      findings.push({
+        severity: "error",
+        subject: `queue ${queue}`,
+        detail: `Its stream ${own.stream} is gone, and its waiting items with it.`,
+        advice: "Restore it from a backup. If its items may be forgotten, it is made anew when the queue is used.",
+      });
+      continue;
+    }
+    const offline = info.cluster?.replicas?.filter((replica) => replica.offline === true || !replica.current) ?? [];
+    if (offline.length > 0) {
+      findings.push({
+        severity: "warning",
+        subject: `queue ${queue}`,
+        detail: `Replicas that are behind or away: ${offline.map(({ name }) => name).join(", ")}.`,
+        advice: "As long as most replicas are there, work goes on. Look after these servers.",
+      });
+    }
+    for (const level of readRecord(data).levels.keys()) {
+      if ((await js.consumerInfo(own.stream, own.readyConsumer(level))) === undefined) {
+        findings.push({
+          severity: "error",
+          subject: `queue ${queue}`,
+          detail: `Its consumer ${own.readyConsumer(level)} is gone: items of that level are not handed out.`,
+          advice: "It is made anew when a process next connects to the queue.",
+        });
+      }
+    }
+  }
+  return findings;
+}
+
+function durability(replicas: number, storage: string): Finding {
+  if (storage === "memory") {
+    return {
+      severity: "warning",
+      subject: "durability",
+      detail: "The streams are in memory: what was accepted is lost when the servers stop.",
+      advice: "Use file storage for work that must not be lost.",
+    };
+  }
+  if (replicas === 1) {
+    return {
+      severity: "warning",
+      subject: "durability",
+      detail:
+        "One replica: what was accepted survives the crash of every client and of the server, but the last two minutes before a power loss may be lost unless the server is set to sync_interval: always.",
+      advice: "Use three replicas, or set sync_interval: always in the server's jetstream block.",
+    };
+  }
+  return {
+    severity: "ok",
+    subject: "durability",
+    detail: `${replicas} replicas: what was accepted survives the loss of any ${Math.floor((replicas - 1) / 2)} of their servers.`,
+  };
+}

@@ -1,0 +1,265 @@
+/**
+ * Hands out ready keys. With free slots the consumers are asked level by level, most urgent first; when all are empty, one
+ * pull per level stands at the server and nothing is asked until something comes. Nothing is kept that cannot start now.
+ */
+import type { Clock, Timer } from "../../domain/clock.ts";
+import { LevelChooser } from "../../domain/level.ts";
+import type { ClaimRequest, Grant } from "../../engine/port.ts";
+import { decodeState } from "./codec.ts";
+import type { KeyStore } from "./key-store.ts";
+import type { Held, Leases, Token } from "./leases.ts";
+import type { Pulled, Pulls } from "./pulls.ts";
+import { lastToken } from "./subjects.ts";
+import type { Wire } from "./wire.ts";
+
+/** A grant that was made in advance is given back when nobody asks for it. */
+const RESERVED_MS = 15;
+
+interface WaitingClaim {
+  readonly request: ClaimRequest;
+  readonly answer: (grants: readonly Grant[]) => void;
+  open: boolean;
+}
+
+interface Arrived {
+  readonly level: number;
+  readonly token: Token;
+}
+
+export class Claims {
+  readonly #store: KeyStore;
+  readonly #leases: Leases;
+  readonly #pulls: Pulls;
+  readonly #wire: Wire;
+  readonly #clock: Clock;
+  readonly #chooser = new LevelChooser();
+  readonly #waiting: WaitingClaim[] = [];
+  /** What standing pulls brought while a claim waits. */
+  #arrived: Arrived[] = [];
+  #reserved: { readonly held: Held; readonly level: number }[] = [];
+  /** Per level: when what is first there was made, as far as this process knows. */
+  readonly #seenAt: number[];
+  #hunting = false;
+  #wakeUp: (() => void) | undefined;
+  #stirred = false;
+  #timer: Timer | undefined;
+  #closed = false;
+
+  constructor(store: KeyStore, leases: Leases, pulls: Pulls, wire: Wire) {
+    this.#store = store;
+    this.#leases = leases;
+    this.#pulls = pulls;
+    this.#wire = wire;
+    this.#clock = store.clock;
+    this.#seenAt = Array.from({ length: store.levels }, () => this.#clock.wall());
+  }
+
+  /** Whether the next item of a key that is settled now will find a taker here. */
+  get goesOn(): boolean {
+    return !this.#closed;
+  }
+
+  claim(request: ClaimRequest): Promise<readonly Grant[]> {
+    if (request.signal.aborted || this.#closed) return Promise.resolve([]);
+    return new Promise((resolve) => {
+      const claim: WaitingClaim = {
+        request,
+        open: true,
+        answer: (grants) => {
+          claim.open = false;
+          request.signal.removeEventListener("abort", giveUp);
+          const at = this.#waiting.indexOf(claim);
+          if (at !== -1) this.#waiting.splice(at, 1);
+          resolve(grants);
+        },
+      };
+      const giveUp = (): void => {
+        // One that is being served is answered with what it got.
+        if (this.#serving !== claim) claim.answer([]);
+        this.stir();
+      };
+      request.signal.addEventListener("abort", giveUp);
+      this.#waiting.push(claim);
+      this.stir();
+      void this.#hunt();
+    });
+  }
+
+  #serving: WaitingClaim | undefined;
+
+  /** A standing pull brought something. */
+  arrive(level: number, pulled: Pulled): void {
+    if (this.#waiting.length === 0 || this.#closed) {
+      this.#giveBack(pulled.reply);
+      return;
+    }
+    this.#arrived.push({ level, token: tokenOf(pulled) });
+    this.stir();
+  }
+
+  /** The next item of a key that was just settled, under a lease that was made with it. */
+  reserve(held: Held): void {
+    this.#reserved.push({ held, level: held.seen.state.items[0]?.level ?? 0 });
+    this.#timer ??= this.#clock.setTimer(RESERVED_MS, () => this.#releaseReserved());
+    this.stir();
+  }
+
+  /** Something may have changed: the pulls that stand may not know. */
+  lookAnew(): void {
+    this.#pulls.forgetStanding();
+    this.stir();
+  }
+
+  stir(): void {
+    this.#stirred = true;
+    this.#wakeUp?.();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#timer?.cancel();
+    this.stir();
+    for (const claim of [...this.#waiting]) if (this.#serving !== claim) claim.answer([]);
+    for (const { token } of this.#arrived.splice(0)) this.#giveBack(token.reply);
+    await Promise.allSettled(this.#reserved.splice(0).map(({ held }) => this.#leases.release(held)));
+  }
+
+  async #hunt(): Promise<void> {
+    if (this.#hunting) return;
+    this.#hunting = true;
+    try {
+      for (;;) {
+        const claim = this.#waiting[0];
+        if (claim === undefined) return;
+        this.#stirred = false;
+        this.#serving = claim;
+        const grants = await this.#serve(claim.request);
+        this.#serving = undefined;
+        if (grants.length > 0 || claim.request.signal.aborted || this.#closed) claim.answer(grants);
+        else await this.#standBy();
+      }
+    } finally {
+      this.#serving = undefined;
+      this.#hunting = false;
+      for (const { token } of this.#arrived.splice(0)) this.#giveBack(token.reply);
+    }
+  }
+
+  async #serve(request: ClaimRequest): Promise<readonly Grant[]> {
+    try {
+      return await this.#gather(request);
+    } catch {
+      // The server is away, or choosing a leader. The claim goes on when it is back.
+      await new Promise<void>((resolve) => {
+        this.#clock.setTimer(100, resolve);
+      });
+      this.#stirred = true;
+      return [];
+    }
+  }
+
+  async #gather(request: ClaimRequest): Promise<readonly Grant[]> {
+    const grants: Grant[] = [];
+    const { max, signal } = request;
+    const impatient = this.#impatient(max, request.patienceMs);
+    for (const level of impatient) {
+      if (grants.length < max) grants.push(...(await this.#takeAt(level, 1, request)));
+    }
+    for (let level = 0; level < this.#store.levels && grants.length < max; level += 1) {
+      if (signal.aborted || this.#closed) break;
+      grants.push(...(await this.#takeAt(level, max - grants.length, request)));
+    }
+    return grants;
+  }
+
+  /** Levels that have waited longer than their patience, as often as their turn comes within so many grants. */
+  #impatient(max: number, patienceMs: number): readonly number[] {
+    const now = this.#clock.wall();
+    const waited = this.#seenAt.map((at) => now - at);
+    if (!waited.some((ms, level) => level > 0 && ms > patienceMs)) return [];
+    const turns: number[] = [];
+    for (let grant = 0; grant < max; grant += 1) {
+      const level = this.#chooser.choose(waited, patienceMs);
+      if (level !== undefined && level > 0) turns.push(level);
+    }
+    return turns;
+  }
+
+  async #takeAt(level: number, want: number, request: ClaimRequest): Promise<readonly Grant[]> {
+    const grants = this.#takeReserved(level, want, request.worker);
+    while (grants.length < want && !request.signal.aborted && !this.#closed) {
+      const tokens = await this.#tokensAt(level, want - grants.length);
+      if (tokens.length === 0) break;
+      const started = await Promise.allSettled(tokens.map((token) => this.#start(token, request)));
+      for (const one of started) if (one.status === "fulfilled" && one.value !== undefined) grants.push(one.value);
+      const failed = started.find((one) => one.status === "rejected");
+      if (failed !== undefined && grants.length === 0) throw failed.reason;
+    }
+    return grants;
+  }
+
+  #takeReserved(level: number, want: number, worker: string): Grant[] {
+    const grants: Grant[] = [];
+    this.#reserved = this.#reserved.filter((entry) => {
+      if (grants.length >= want || entry.level !== level || entry.held.worker !== worker) return true;
+      if (entry.held.over || entry.held.session.dead) return false;
+      grants.push(this.#leases.grant(entry.held));
+      return false;
+    });
+    return grants;
+  }
+
+  async #tokensAt(level: number, want: number): Promise<readonly Token[]> {
+    const arrived = this.#arrived.filter((one) => one.level === level).slice(0, want);
+    this.#arrived = this.#arrived.filter((one) => !arrived.includes(one));
+    const tokens = arrived.map(({ token }) => token);
+    // While a pull stands there, nothing is there.
+    if (tokens.length >= want || this.#pulls.isStanding(level)) return tokens;
+    const pulled = await this.#pulls.quick(level, want - tokens.length);
+    const newest = pulled.at(-1);
+    this.#seenAt[level] = newest === undefined || newest.left === 0 ? this.#clock.wall() : newest.at;
+    return [...tokens, ...pulled.map(tokenOf)];
+  }
+
+  async #start(token: Token, request: ClaimRequest): Promise<Grant | undefined> {
+    const held = await this.#leases.start(token, request.worker, request.leaseMs);
+    if (held !== undefined) return (await this.#isVoid(held)) ? undefined : this.#leases.grant(held);
+    const { sequence } = await this.#store.read(token.key);
+    // Still the last word, but not for this try: it comes back.
+    this.#wire.publish(token.reply, sequence === token.seen.sequence ? "-NAK" : "+ACK");
+    return undefined;
+  }
+
+  /** An id stands for one item. Another with the same id, or one that has ended, is dropped without a word. */
+  async #isVoid(held: Held): Promise<boolean> {
+    const [item] = held.seen.state.items;
+    if (item?.id === undefined || item.id.startsWith("@")) return false;
+    const found = await this.#store.receipts.find(item.id);
+    if (found === undefined || (found.receipt.unique === item.unique && found.outcome === undefined)) return false;
+    await this.#leases.drop(held);
+    return true;
+  }
+
+  async #standBy(): Promise<void> {
+    if (this.#stirred) return;
+    for (let level = 0; level < this.#store.levels; level += 1) this.#pulls.stand(level, 1);
+    await new Promise<void>((resolve) => {
+      this.#wakeUp = resolve;
+    });
+    this.#wakeUp = undefined;
+  }
+
+  #releaseReserved(): void {
+    this.#timer = undefined;
+    const unwanted = this.#reserved.splice(0);
+    for (const { held } of unwanted) this.#store.background(this.#leases.release(held));
+  }
+
+  #giveBack(reply: string): void {
+    this.#wire.publish(reply, "-NAK");
+  }
+}
+
+function tokenOf({ data, reply, sequence, subject }: Pulled): Token {
+  return { key: lastToken(subject), seen: { sequence, state: decodeState(data, sequence) }, reply };
+}

@@ -1,0 +1,243 @@
+/**
+ * Messages as bytes: one line of JSON, and behind it the bodies of the payloads one after the other, so that a payload
+ * is never turned into JSON. Absent means the usual, which keeps the line short.
+ */
+import type { Failure } from "../../domain/failure.ts";
+import type { Payload } from "../../domain/payload.ts";
+import type { Outcome } from "../../engine/port.ts";
+import { type KeyItem, type KeyState, type Kind, NOTHING, type StateLease, type Todo } from "./state.ts";
+
+const LINE_END = 0x0a;
+
+interface ItemLine {
+  u: string;
+  i?: string;
+  o?: number;
+  l: number;
+  a?: number;
+  t: number;
+  h?: Readonly<Record<string, string>>;
+  k?: number;
+  d?: number;
+  p: PayloadLine;
+}
+
+/** Type, number of bytes, and 1 for bytes that are not text. */
+type PayloadLine = [string, number] | [string, number, 1];
+
+interface LeaseLine {
+  f?: number;
+  s: string;
+  w: string;
+  t: number;
+  l: number;
+  n: string;
+  g?: number;
+  c?: 1;
+}
+
+interface TodoLine {
+  type: Todo["type"];
+  i?: ItemLine;
+  at?: number;
+  outcome?: Omit<Outcome, "result"> & { result?: PayloadLine };
+  failure?: Failure;
+}
+
+interface StateLine {
+  k: Kind;
+  n?: string;
+  i?: ItemLine[];
+  t?: readonly number[];
+  tl?: number;
+  m?: 1;
+  p?: 1;
+  c?: LeaseLine;
+  b?: readonly number[];
+  r?: 1;
+  do?: TodoLine[];
+}
+
+class Bodies {
+  readonly parts: Uint8Array[] = [];
+
+  add({ type, body }: Payload): PayloadLine {
+    const text = typeof body === "string";
+    const bytes = text ? Buffer.from(body, "utf8") : body;
+    this.parts.push(bytes);
+    return text ? [type, bytes.length] : [type, bytes.length, 1];
+  }
+}
+
+class BodyReader {
+  readonly #data: Buffer;
+  #at: number;
+
+  constructor(data: Buffer, at: number) {
+    this.#data = data;
+    this.#at = at;
+  }
+
+  take([type, length, isBytes]: PayloadLine): Payload {
+    const from = this.#at;
+    this.#at += length;
+    if (isBytes === 1) return { type, body: new Uint8Array(this.#data.subarray(from, this.#at)) };
+    return { type, body: this.#data.toString("utf8", from, this.#at) };
+  }
+}
+
+export function encodeState(state: KeyState): Uint8Array {
+  const bodies = new Bodies();
+  const line: StateLine = { k: state.kind, n: state.nonce };
+  if (state.items.length > 0) line.i = state.items.map((item) => itemLine(item, bodies));
+  if (state.taken.length > 0) line.t = state.taken;
+  if (state.takenLeft > 0) line.tl = state.takenLeft;
+  if (state.more) line.m = 1;
+  if (state.paused) line.p = 1;
+  if (state.lease !== undefined) line.c = leaseLine(state.lease);
+  if (state.below.length > 0) line.b = state.below;
+  if (state.recordBelow) line.r = 1;
+  if (state.todo.length > 0) line.do = state.todo.map((todo) => todoLine(todo, bodies));
+  return join(line, bodies);
+}
+
+export function decodeState(data: Uint8Array, sequence: number): KeyState {
+  const { line, bodies } = split<StateLine>(data);
+  return {
+    kind: line.k,
+    nonce: line.n ?? "",
+    items: line.i?.map((item) => readItem(item, bodies, sequence)) ?? NOTHING.items,
+    taken: line.t ?? NOTHING.taken,
+    takenLeft: line.tl ?? 0,
+    more: line.m === 1,
+    paused: line.p === 1,
+    lease: line.c === undefined ? undefined : readLease(line.c, sequence),
+    below: line.b ?? NOTHING.below,
+    recordBelow: line.r === 1,
+    todo: line.do?.map((todo) => readTodo(todo, bodies, sequence)) ?? NOTHING.todo,
+  };
+}
+
+export function encodeItem(item: KeyItem): Uint8Array {
+  const bodies = new Bodies();
+  return join(itemLine(item, bodies), bodies);
+}
+
+/** @param sequence of the message, which is the item's place unless it has one already */
+export function decodeItem(data: Uint8Array, sequence: number): KeyItem {
+  const { line, bodies } = split<ItemLine>(data);
+  return readItem(line, bodies, sequence);
+}
+
+/** Something small beside an item: a dead letter. */
+export function encodeWith<T extends object>(extra: T, item: KeyItem): Uint8Array {
+  const bodies = new Bodies();
+  return join({ extra, item: itemLine(item, bodies) }, bodies);
+}
+
+export function decodeWith<T extends object>(data: Uint8Array): { readonly extra: T; readonly item: KeyItem } {
+  const { line, bodies } = split<{ extra: T; item: ItemLine }>(data);
+  return { extra: line.extra, item: readItem(line.item, bodies, 0) };
+}
+
+/** An outcome, whose result is a payload. */
+export function encodeOutcome<T extends object>(extra: T, outcome: Outcome | undefined): Uint8Array {
+  const bodies = new Bodies();
+  return join({ extra, outcome: outcome === undefined ? undefined : outcomeLine(outcome, bodies) }, bodies);
+}
+
+export function decodeOutcome<T extends object>(data: Uint8Array): { readonly extra: T; readonly outcome?: Outcome } {
+  const { line, bodies } = split<{ extra: T; outcome?: TodoLine["outcome"] }>(data);
+  return line.outcome === undefined
+    ? { extra: line.extra }
+    : { extra: line.extra, outcome: readOutcome(line.outcome, bodies) };
+}
+
+function join(line: object, { parts }: Bodies): Uint8Array {
+  const text = Buffer.from(`${JSON.stringify(line)}\n`, "utf8");
+  return parts.length === 0 ? text : Buffer.concat([text, ...parts]);
+}
+
+function split<T>(data: Uint8Array): { readonly line: T; readonly bodies: BodyReader } {
+  const buffer = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  const end = buffer.indexOf(LINE_END);
+  const line: T = JSON.parse(buffer.toString("utf8", 0, end));
+  return { line, bodies: new BodyReader(buffer, end + 1) };
+}
+
+function itemLine(item: KeyItem, bodies: Bodies): ItemLine {
+  const line: ItemLine = { u: item.unique, l: item.level, t: item.submittedAt, p: bodies.add(item.payload) };
+  if (item.id !== undefined) line.i = item.id;
+  if (item.place !== 0) line.o = item.place;
+  if (item.attempts !== 0) line.a = item.attempts;
+  if (item.headers !== undefined) line.h = item.headers;
+  if (item.keepMs !== 0) line.k = item.keepMs;
+  if (item.dueAt !== undefined) line.d = item.dueAt;
+  return line;
+}
+
+function readItem(line: ItemLine, bodies: BodyReader, sequence: number): KeyItem {
+  return {
+    unique: line.u,
+    id: line.i,
+    place: line.o ?? sequence,
+    level: line.l,
+    attempts: line.a ?? 0,
+    submittedAt: line.t,
+    payload: bodies.take(line.p),
+    headers: line.h,
+    keepMs: line.k ?? 0,
+    dueAt: line.d,
+  };
+}
+
+function leaseLine(lease: StateLease): LeaseLine {
+  const line: LeaseLine = { s: lease.session, w: lease.worker, t: lease.since, l: lease.leaseMs, n: lease.nonce };
+  if (lease.fence !== 0) line.f = lease.fence;
+  if (lease.progress !== undefined) line.g = lease.progress;
+  if (lease.cancelRequested) line.c = 1;
+  return line;
+}
+
+function readLease(line: LeaseLine, sequence: number): StateLease {
+  return {
+    fence: line.f ?? sequence,
+    session: line.s,
+    worker: line.w,
+    since: line.t,
+    leaseMs: line.l,
+    nonce: line.n,
+    progress: line.g,
+    cancelRequested: line.c === 1,
+  };
+}
+
+function todoLine(todo: Todo, bodies: Bodies): TodoLine {
+  switch (todo.type) {
+    case "ended":
+      return { type: todo.type, i: itemLine(todo.item, bodies), outcome: outcomeLine(todo.outcome, bodies) };
+    case "dead":
+      return { type: todo.type, i: itemLine(todo.item, bodies), at: todo.at, failure: todo.failure };
+    case "later":
+      return { type: todo.type, i: itemLine(todo.item, bodies), at: todo.dueAt };
+    case "wake":
+      return { type: todo.type, at: todo.dueAt };
+  }
+}
+
+function readTodo(line: TodoLine, bodies: BodyReader, sequence: number): Todo {
+  const { type, at = 0 } = line;
+  if (type === "wake" || line.i === undefined) return { type: "wake", dueAt: at };
+  const item = readItem(line.i, bodies, sequence);
+  if (type === "dead") return { type, item, at, failure: line.failure ?? { message: "" } };
+  if (type === "later" || line.outcome === undefined) return { type: "later", item, dueAt: at };
+  return { type, item, outcome: readOutcome(line.outcome, bodies) };
+}
+
+function outcomeLine({ result, ...outcome }: Outcome, bodies: Bodies): NonNullable<TodoLine["outcome"]> {
+  return result === undefined ? outcome : { ...outcome, result: bodies.add(result) };
+}
+
+function readOutcome({ result, ...outcome }: NonNullable<TodoLine["outcome"]>, bodies: BodyReader): Outcome {
+  return result === undefined ? outcome : { ...outcome, result: bodies.take(result) };
+}

@@ -1,0 +1,173 @@
+/** A real connection as a wire, and the look at every server of the cluster before anything is written. */
+import { readFileSync } from "node:fs";
+import { connect as connectSocket } from "node:net";
+import {
+  type Authenticator,
+  connect,
+  credsAuthenticator,
+  type Msg,
+  type NatsConnection,
+  nkeyAuthenticator,
+  type NodeConnectionOptions,
+} from "@nats-io/transport-node";
+import { BatonError } from "../../domain/errors.ts";
+import type { NatsOptions } from "./options.ts";
+import { isNewEnough, NoJetStream, ServerTooOld } from "./versions.ts";
+import type { Delivery, PublishOptions, Subscription, Wire } from "./wire.ts";
+
+const PROBE_MS = 2_000;
+const EMPTY = new Uint8Array(0);
+
+export async function openConnection(options: NatsOptions): Promise<NatsConnection> {
+  const settings: NodeConnectionOptions = {
+    servers: [...options.servers],
+    name: "baton",
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 250,
+    ...(options.user === undefined ? {} : { user: options.user, pass: options.password ?? "" }),
+    ...(options.token === undefined ? {} : { token: options.token }),
+    ...(options.tls === undefined ? {} : { tls: tlsOf(options.tls) }),
+    ...authenticatorOf(options),
+  };
+  try {
+    return await connect(settings);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new BatonError(
+      "STORE_UNAVAILABLE",
+      `No NATS server could be reached at ${options.servers.join(", ")}: ${reason}. Nothing was done. ` +
+        "Is it running, and are the address and the credentials right?",
+      { cause },
+    );
+  }
+}
+
+function tlsOf({ ca, cert, key }: NonNullable<NatsOptions["tls"]>): NonNullable<NodeConnectionOptions["tls"]> {
+  return {
+    ...(ca === undefined ? {} : { caFile: ca }),
+    ...(cert === undefined ? {} : { certFile: cert }),
+    ...(key === undefined ? {} : { keyFile: key }),
+  };
+}
+
+function authenticatorOf({ nkey, creds }: NatsOptions): { authenticator?: Authenticator } {
+  if (creds !== undefined) return { authenticator: credsAuthenticator(readSecret(creds, "creds")) };
+  if (nkey !== undefined) {
+    const seed = /S[A-Z0-9]{57}/.exec(new TextDecoder().decode(readSecret(nkey, "nkey")))?.[0] ?? "";
+    return { authenticator: nkeyAuthenticator(new TextEncoder().encode(seed)) };
+  }
+  return {};
+}
+
+function readSecret(file: string, what: string): Uint8Array {
+  try {
+    return readFileSync(file);
+  } catch (cause) {
+    throw new BatonError("STORE_UNAVAILABLE", `The ${what} file ${file} could not be read. Nothing was done.`, {
+      cause,
+    });
+  }
+}
+
+/** Refuses a cluster of which any server that can be asked is too old. */
+export async function checkServers(connection: NatsConnection): Promise<void> {
+  const { info } = connection;
+  if (info === undefined) throw new NoJetStream();
+  if (!isNewEnough(info.version)) throw new ServerTooOld(info.version);
+  if (info.jetstream !== true) throw new NoJetStream();
+  const found = await Promise.all((info.connect_urls ?? []).map(versionAt));
+  for (const version of found) if (version !== undefined && !isNewEnough(version)) throw new ServerTooOld(version);
+}
+
+/** Servers tell their version before they ask who one is. Undefined: it cannot be asked from here. */
+function versionAt(address: string): Promise<string | undefined> {
+  const at = address.lastIndexOf(":");
+  const host = address.slice(0, at).replace(/^\[|\]$/g, "");
+  return new Promise((resolve) => {
+    const socket = connectSocket({ host, port: Number(address.slice(at + 1)), timeout: PROBE_MS });
+    let text = "";
+    const end = (version: string | undefined): void => {
+      socket.destroy();
+      resolve(version);
+    };
+    socket.on("data", (bytes) => {
+      text += bytes.toString("utf8");
+      if (text.includes("\r\n")) end(/"version":"([^"]+)"/.exec(text)?.[1]);
+    });
+    socket.on("error", () => end(undefined));
+    socket.on("timeout", () => end(undefined));
+    socket.on("close", () => resolve(undefined));
+  });
+}
+
+/** @param own whether the connection is closed with the wire */
+export function wireOf(connection: NatsConnection, own: boolean): Wire {
+  const listeners = new Set<(up: boolean) => void>();
+  void listen(connection, (up) => {
+    for (const listener of listeners) listener(up);
+  });
+  return {
+    server: {
+      version: connection.info?.version ?? "0.0.0",
+      maxPayload: connection.info?.max_payload ?? 1_048_576,
+      jetstream: connection.info?.jetstream ?? false,
+    },
+    publish: (subject, data, options) => publish(connection, subject, data, options),
+    subscribe(subject, receive): Subscription {
+      const subscription = connection.subscribe(subject, {
+        callback: (error, message) => {
+          if (error === null) receive(deliveryOf(message));
+        },
+      });
+      return { unsubscribe: () => subscription.unsubscribe() };
+    },
+    watch(listener) {
+      listeners.add(listener);
+    },
+    async close() {
+      listeners.clear();
+      if (own) await connection.close();
+      else await connection.flush();
+    },
+  };
+}
+
+/** The client asks a header object for its bytes, and for nothing else. */
+function publish(
+  connection: NatsConnection,
+  subject: string,
+  data: Uint8Array | string,
+  options: PublishOptions = {},
+): void {
+  const { reply, headers } = options;
+  const given = headers === undefined ? undefined : ({ encode: () => headers } as never);
+  connection.publish(subject, data, {
+    ...(reply === undefined ? {} : { reply }),
+    ...(given === undefined ? {} : { headers: given }),
+  });
+}
+
+function deliveryOf(message: Msg): Delivery {
+  return {
+    subject: message.subject,
+    reply: message.reply ?? "",
+    data: message.data ?? EMPTY,
+    get status() {
+      return message.headers?.code ?? 0;
+    },
+    get description() {
+      return message.headers?.description ?? "";
+    },
+    header: (name) => {
+      const value = message.headers?.get(name);
+      return value === "" ? undefined : value;
+    },
+  };
+}
+
+async function listen(connection: NatsConnection, tell: (up: boolean) => void): Promise<void> {
+  for await (const { type } of connection.status()) {
+    if (type === "disconnect") tell(false);
+    else if (type === "reconnect") tell(true);
+  }
+}

@@ -1,0 +1,74 @@
+/** How many items a key and a queue hold. */
+import type { KeyStore } from "./key-store.ts";
+import type { JetStream } from "./jetstream.ts";
+import type { QueueSubjects } from "./subjects.ts";
+
+/** A total that is far from a limit is believed for so long. */
+const BELIEVED_MS = 1_000;
+
+export class Counts {
+  readonly #js: JetStream;
+  readonly #subjects: QueueSubjects;
+  readonly #shared: string;
+  readonly #store: KeyStore;
+  /** Waiting and delayed items of the whole queue, counted exactly. */
+  readonly #exact: () => Promise<number>;
+  #total = 0;
+  #countedAt: number | undefined;
+
+  constructor(store: KeyStore, shared: string, exact: () => Promise<number>) {
+    this.#js = store.js;
+    this.#subjects = store.subjects;
+    this.#store = store;
+    this.#shared = shared;
+    this.#exact = exact;
+  }
+
+  /** Items of a key that wait or are delayed. */
+  async behind(key: string): Promise<number> {
+    const [waiting, delayed] = await Promise.all([this.waiting(key), this.delayed(key)]);
+    return waiting + delayed;
+  }
+
+  async delayed(key: string): Promise<number> {
+    return (await this.#js.subjects(this.#shared, this.#subjects.laterOf(key))).size;
+  }
+
+  async waiting(key: string): Promise<number> {
+    const { state } = await this.#store.read(key);
+    const carried = state.kind === "running" ? state.items.length - 1 : state.items.length;
+    const line = await this.#js.subjects(this.#subjects.stream, this.#subjects.waitingOf(key));
+    let total = carried;
+    for (const count of line.values()) total += count;
+    return total - (await this.takenLeft(key, state.taken, line));
+  }
+
+  /** Items that were taken out of the line of a key, and are still in the stream. */
+  async takenLeft(key: string, taken: readonly number[], line: ReadonlyMap<string, number>): Promise<number> {
+    let left = 0;
+    for (const [level, sequence] of taken.entries()) {
+      if (sequence === 0 || !line.has(this.#subjects.waiting(level, key))) continue;
+      for (let after = 0; ;) {
+        const page = await this.#store.few(key, level, after, 64);
+        const old = page.filter((waiting) => waiting.sequence <= sequence);
+        left += old.length;
+        after = page.at(-1)?.sequence ?? sequence;
+        if (old.length < page.length || after >= sequence) break;
+      }
+    }
+    return left;
+  }
+
+  /** Exact when the queue is anywhere near its limit. */
+  async isFull(limit: number, exactBelow: number): Promise<boolean> {
+    if (limit <= exactBelow) return (await this.#exact()) >= limit;
+    const now = this.#store.clock.monotonic();
+    if (this.#countedAt === undefined || now - this.#countedAt > BELIEVED_MS) {
+      this.#countedAt = now;
+      const info = await this.#js.streamInfo(this.#subjects.stream);
+      this.#total = info?.state.messages ?? 0;
+    }
+    if (this.#total < limit / 2) return false;
+    return (await this.#exact()) >= limit;
+  }
+}

@@ -1,0 +1,327 @@
+import { type Clock, systemClock } from "../../domain/clock.ts";
+import { BatonError, Closed, InvalidInput, OutcomeUnknown } from "../../domain/errors.ts";
+import type * as port from "../../engine/port.ts";
+import { check } from "./check.ts";
+import { JetStream } from "./jetstream.ts";
+import { tokenOf } from "./key-token.ts";
+import { Nonces } from "./nonce.ts";
+import { cancel, keyOfItem, pauseKey, revive } from "./operate.ts";
+import { type StoreOptions, type StoreSettings, parseStoreOptions } from "./options.ts";
+import { QueueRoom } from "./queue-room.ts";
+import { Lost, Requests } from "./requests.ts";
+import { declareQueue, pauseQueue, readQueue, setUpQueue, setUpShared } from "./setup.ts";
+import { lastToken, Subjects } from "./subjects.ts";
+import type { Wire } from "./wire.ts";
+
+/** A message about a change may come a moment before the change can be read. */
+const RECHECK_MS = 50;
+/** Messages can be lost; what they would have told is found at the latest after this. */
+const SAFETY_MS = 5_000;
+
+export interface EngineParts {
+  readonly wire: Wire;
+  readonly options?: StoreOptions;
+  readonly clock?: Clock;
+  /** Of this process alone: letters and digits. */
+  readonly name?: string;
+  readonly random?: () => number;
+}
+
+export class NatsEngine implements port.Engine {
+  readonly name = "nats";
+  readonly #wire: Wire;
+  readonly #clock: Clock;
+  readonly #settings: StoreSettings;
+  readonly #subjects: Subjects;
+  readonly #requests: Requests;
+  readonly #js: JetStream;
+  readonly #nonces: Nonces;
+  readonly #random: () => number;
+  readonly #rooms = new Map<string, QueueRoom>();
+  readonly #declaring = new Map<string, Promise<QueueRoom>>();
+  readonly #closing = new AbortController();
+  #shared: Promise<void> | undefined;
+
+  constructor({ wire, options, clock = systemClock, name = randomName(), random = Math.random }: EngineParts) {
+    this.#wire = wire;
+    this.#clock = clock;
+    this.#settings = parseStoreOptions(options);
+    this.#subjects = new Subjects(this.#settings.prefix);
+    this.#nonces = new Nonces(name);
+    this.#random = random;
+    this.#requests = new Requests(wire, clock, this.#inbox);
+    this.#js = new JetStream(this.#requests, this.#settings.api, (ms) => this.#pause(ms));
+  }
+
+  async declare({ queue, levels }: port.DeclareRequest): Promise<port.QueueDeclaration> {
+    const room = await this.#run("the declaration of a queue", () => this.#declare(queue, levels));
+    return { levels: room.levels };
+  }
+
+  async submit(submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
+    return await this.#run("a submission", async () => {
+      const [first] = submissions;
+      const room = first === undefined ? undefined : this.#rooms.get(first.queue);
+      if (room !== undefined && submissions.every(({ queue }) => queue === first?.queue))
+        return await room.submitter.submit(submissions);
+      return await this.#submitApart(submissions);
+    });
+  }
+
+  async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
+    this.#checkOpen();
+    return await this.#room(request.queue).claim(request);
+  }
+
+  async hold(request: port.HoldRequest): Promise<port.Lease | undefined> {
+    return await this.#run("a hold", () => this.#room(request.queue).leases.hold(request));
+  }
+
+  async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
+    return await this.#run("a renewal", () =>
+      Promise.all(
+        renewals.map(async (renewal) => {
+          const [result] = await this.#room(renewal.lease.queue).leases.renew([renewal]);
+          return result ?? { ok: false };
+        }),
+      ),
+    );
+  }
+
+  async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
+    return await this.#run("a settlement", () =>
+      Promise.all(settlements.map(({ lease, ending }) => this.#room(lease.queue).leases.settle(lease, ending))),
+    );
+  }
+
+  async find({ queue, id }: port.ItemRequest): Promise<port.ItemReport | undefined> {
+    return await this.#run("a look", () => this.#room(queue).inspector.find(id));
+  }
+
+  async outcome({ queue, id, signal }: port.OutcomeRequest): Promise<port.Outcome | undefined> {
+    this.#checkOpen();
+    const room = this.#room(queue);
+    const over = AbortSignal.any([signal, this.#closing.signal]);
+    return await this.#run("a look", async () => {
+      const key = await keyOfItem(room.store, id);
+      const stir = new Stir(this.#clock);
+      const subjects = [room.subjects.receipt(id), ...(key === undefined ? [] : [room.subjects.state(key)])];
+      const hearing = subjects.map((subject) => this.#wire.subscribe(subject, () => stir.now()));
+      const giveUp = (): void => stir.now();
+      over.addEventListener("abort", giveUp);
+      try {
+        for (;;) {
+          const report = await room.inspector.find(id);
+          if (report === undefined) return undefined;
+          if (report.outcome !== undefined || over.aborted) return report.outcome;
+          await stir.wait(RECHECK_MS, SAFETY_MS, over);
+        }
+      } finally {
+        over.removeEventListener("abort", giveUp);
+        for (const subscription of hearing) subscription.unsubscribe();
+      }
+    });
+  }
+
+  async cancel({ queue, id }: port.ItemRequest): Promise<port.CancelResult> {
+    return await this.#run("a cancellation", () => cancel(this.#room(queue).store, id));
+  }
+
+  async pause({ queue, key, paused }: port.PauseRequest): Promise<void> {
+    await this.#run("a pause", async () => {
+      const room = this.#room(queue);
+      if (key !== undefined) {
+        await pauseKey(room.store, key, paused);
+        return;
+      }
+      await this.#js.again(() => pauseQueue(this.#js, this.#subjects, queue, paused));
+      room.knowPaused(paused);
+    });
+  }
+
+  async queues(request: { readonly queue?: string }): Promise<readonly port.QueueReport[]> {
+    return await this.#run("a look", async () => {
+      await this.#setUp();
+      const subjects = await this.#js.subjects(this.#subjects.shared, this.#subjects.allQueueRecords);
+      const names = [...subjects.keys()]
+        .map(lastToken)
+        .filter((name) => request.queue === undefined || name === request.queue);
+      return await Promise.all(
+        names.map(async (name) => await (this.#rooms.get(name) ?? (await this.#visit(name))).report()),
+      );
+    });
+  }
+
+  async keys(request: port.KeyPageRequest): Promise<readonly port.KeyReport[]> {
+    return await this.#run("a look", async () => {
+      const room = this.#room(request.queue);
+      await room.quiet();
+      return await room.inspector.keys(request);
+    });
+  }
+
+  async dead(request: port.PageRequest): Promise<readonly port.DeadReport[]> {
+    return await this.#run("a look", () => this.#room(request.queue).inspector.dead(request));
+  }
+
+  async revive(request: port.ReviveRequest): Promise<number> {
+    return await this.#run("a revival", () => {
+      const room = this.#room(request.queue);
+      return revive(room.store, room.submitter, request);
+    });
+  }
+
+  async check(): Promise<readonly port.Finding[]> {
+    return await this.#run("a check", () => check(this.#js, this.#wire, this.#subjects, this.#settings));
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort();
+    await Promise.allSettled([...this.#rooms.values()].map((room) => room.close()));
+    this.#requests.close();
+    await this.#wire.close();
+  }
+
+  get #inbox(): string {
+    return `${this.#settings.inbox}.${this.#nonces.own}`;
+  }
+
+  async #declare(queue: string, levels: readonly string[] | undefined): Promise<QueueRoom> {
+    await this.#setUp();
+    const record = await declareQueue(this.#js, this.#subjects, queue, levels);
+    const known = this.#rooms.get(queue);
+    if (known !== undefined) return known;
+    const own = this.#subjects.of(queue);
+    let declaring = this.#declaring.get(queue);
+    if (declaring === undefined) {
+      declaring = setUpQueue(this.#js, own, record.levels.length, this.#subjects.shared, this.#settings)
+        .then(() => {
+          const room = this.#openRoom(queue, record);
+          this.#rooms.set(queue, room);
+          return room;
+        })
+        .finally(() => this.#declaring.delete(queue));
+      this.#declaring.set(queue, declaring);
+    }
+    return await declaring;
+  }
+
+  /** A queue that this handle only looks at. */
+  async #visit(queue: string): Promise<QueueRoom> {
+    const record = await readQueue(this.#js, this.#subjects, queue);
+    if (record === undefined) throw new InvalidInput("queue", queue, "the name of a queue that was declared");
+    return await this.#declare(queue, record.levels);
+  }
+
+  #openRoom(queue: string, record: { readonly levels: readonly string[]; readonly paused: boolean }): QueueRoom {
+    return new QueueRoom({
+      queue,
+      record,
+      js: this.#js,
+      wire: this.#wire,
+      clock: this.#clock,
+      nonces: this.#nonces,
+      random: this.#random,
+      subjects: this.#subjects.of(queue),
+      shared: this.#subjects.shared,
+      inbox: this.#inbox,
+    });
+  }
+
+  async #setUp(): Promise<void> {
+    this.#shared ??= setUpShared(this.#js, this.#subjects, this.#settings);
+    try {
+      await this.#shared;
+    } catch (error) {
+      this.#shared = undefined;
+      throw error;
+    }
+  }
+
+  /** Entries for several queues, or for some that were not declared: each is answered for itself. */
+  async #submitApart(submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
+    const byQueue = Map.groupBy(submissions, ({ queue }) => queue);
+    const results = new Map<port.Submission, port.SubmitResult>();
+    await Promise.all(
+      [...byQueue].map(async ([queue, entries]) => {
+        const room = this.#rooms.get(queue);
+        const answers = await room?.submitter.submit(entries);
+        for (const [at, entry] of entries.entries())
+          results.set(entry, answers?.[at] ?? { ok: false, error: undeclared(queue) });
+      }),
+    );
+    return submissions.map((entry) => results.get(entry) ?? { ok: false, error: undeclared(entry.queue) });
+  }
+
+  #room(queue: string): QueueRoom {
+    const room = this.#rooms.get(queue);
+    if (room === undefined) throw undeclared(queue);
+    return room;
+  }
+
+  async #run<T>(what: string, work: () => Promise<T>): Promise<T> {
+    this.#checkOpen();
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof Lost) throw new OutcomeUnknown(what, { cause: error });
+      if (error instanceof BatonError) throw error;
+      throw new BatonError("STORE_UNAVAILABLE", `The NATS server could not do ${what}: ${String(error)}`, {
+        cause: error,
+      });
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#clock.setTimer(ms, resolve);
+    });
+  }
+
+  #checkOpen(): void {
+    if (this.#closing.signal.aborted) throw new Closed();
+  }
+}
+
+/** Wakes whoever waits, once more a moment later, and now and then in any case. */
+class Stir {
+  readonly #clock: Clock;
+  #stirred = false;
+  #again = false;
+  #wake: (() => void) | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  now(): void {
+    this.#stirred = true;
+    this.#again = true;
+    this.#wake?.();
+  }
+
+  async wait(againMs: number, safetyMs: number, over: AbortSignal): Promise<void> {
+    if (over.aborted) return;
+    if (!this.#stirred) {
+      await new Promise<void>((resolve) => {
+        const timer = this.#clock.setTimer(this.#again ? againMs : safetyMs, resolve);
+        this.#wake = () => {
+          timer.cancel();
+          resolve();
+        };
+      });
+      if (!this.#stirred) this.#again = false;
+    }
+    this.#wake = undefined;
+    this.#stirred = false;
+  }
+}
+
+function undeclared(queue: string): InvalidInput {
+  return new InvalidInput("queue", queue, "the name of a queue that was declared");
+}
+
+function randomName(): string {
+  return tokenOf(crypto.randomUUID()).slice(0, 16).replaceAll(/[-_]/g, "x") + crypto.randomUUID().slice(0, 4);
+}

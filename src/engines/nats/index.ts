@@ -1,0 +1,34 @@
+import type { NatsConnection } from "@nats-io/transport-node";
+import type { Engine } from "../../engine/port.ts";
+import { checkServers, openConnection, wireOf } from "./connection.ts";
+import { NatsEngine } from "./engine.ts";
+import { type NatsOptions, parseNatsUrl, type StoreOptions } from "./options.ts";
+
+export type { NatsOptions, StoreOptions };
+export type { TlsOptions } from "./options.ts";
+
+/** Any number of processes on any number of machines, with nothing to run but NATS. */
+export async function natsEngine(options: NatsOptions): Promise<Engine> {
+  const connection = await openConnection(options);
+  try {
+    await checkServers(connection);
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+  return new NatsEngine({
+    wire: wireOf(connection, true),
+    ...(options.store === undefined ? {} : { options: options.store }),
+  });
+}
+
+/** On a connection that the application has, and keeps: closing the engine leaves it open. */
+export async function natsEngineOn(connection: NatsConnection, options: StoreOptions = {}): Promise<Engine> {
+  await checkServers(connection);
+  return new NatsEngine({ wire: wireOf(connection, false), options });
+}
+
+/** `nats://user:password@host:4222,host2:4222?prefix=baton&replicas=3`. */
+export async function openNatsUrl(url: string): Promise<Engine> {
+  return await natsEngine(parseNatsUrl(url));
+}

@@ -1,0 +1,354 @@
+/** The JetStream API, as far as the engine uses it. Statuses and error codes end here; above are values and errors. */
+import { BatonError } from "../../domain/errors.ts";
+import { type PutOptions, putHeaders } from "./headers.ts";
+import { Lost, type Requests } from "./requests.ts";
+import type { Delivery } from "./wire.ts";
+
+export interface Stored {
+  readonly subject: string;
+  readonly sequence: number;
+  readonly at: number;
+  readonly data: Uint8Array;
+}
+
+/** What a compare-and-swap found instead of what it expected. */
+export interface Refused {
+  readonly refused: true;
+}
+
+export type PutResult = { readonly refused: false; readonly sequence: number } | Refused;
+
+export class ApiError extends BatonError {
+  readonly number: number;
+
+  constructor(subject: string, number: number, description: string) {
+    super(
+      "STORE_UNAVAILABLE",
+      `The NATS server refused ${subject}: ${description} (${number}). Nothing was changed by it. See docs/engines/nats.md.`,
+    );
+    this.number = number;
+  }
+}
+
+interface ApiReply {
+  readonly error?: { readonly code: number; readonly err_code?: number; readonly description?: string };
+}
+
+const REFUSED: Refused = { refused: true };
+/** Wrong last sequence, and the same found before it was written. */
+const WRONG_LAST = new Set([10_071, 10_164]);
+const NO_MESSAGE = new Set([10_037, 10_043]);
+export const NO_STREAM = 10_059;
+export const NO_CONSUMER = 10_014;
+const STREAM_EXISTS = 10_058;
+/** The server or the stream's leader is not there for the moment. */
+const NOT_NOW = new Set([10_008, 10_009, 10_023]);
+
+/** Of requests that can be repeated. */
+const MOST_TRIES = 8;
+const PAGE = 256;
+
+export class JetStream {
+  readonly #requests: Requests;
+  readonly #api: string;
+  /** Waits, so that a server that is just choosing a leader is not asked in a tight loop. */
+  readonly #pause: (ms: number) => Promise<void>;
+  /** Streams whose every read must be answered by their leader: a follower may be behind. */
+  readonly #replicated = new Set<string>();
+
+  constructor(requests: Requests, api: string, pause: (ms: number) => Promise<void>) {
+    this.#requests = requests;
+    this.#api = api;
+    this.#pause = pause;
+  }
+
+  readByLeader(stream: string): void {
+    this.#replicated.add(stream);
+  }
+
+  isReplicated(stream: string): boolean {
+    return this.#replicated.has(stream);
+  }
+
+  /** One try. Throws `Lost` when no reply came: the write may or may not have happened. */
+  async put(subject: string, data: Uint8Array | string, options: PutOptions = {}): Promise<PutResult> {
+    const reply = await this.#requests.send(subject, data, putHeaders(options));
+    if (reply.status === 503) throw new Lost(subject);
+    const answer: ApiReply & { readonly seq: number } = JSON.parse(text(reply));
+    if (answer.error === undefined) return { refused: false, sequence: answer.seq };
+    const number = answer.error.err_code ?? answer.error.code;
+    if (WRONG_LAST.has(number)) return REFUSED;
+    if (NOT_NOW.has(number)) throw new Lost(subject);
+    throw new ApiError(subject, number, answer.error.description ?? "");
+  }
+
+  /** A write that may be repeated without harm. */
+  async putSurely(subject: string, data: Uint8Array | string, options: PutOptions = {}): Promise<PutResult> {
+    return await this.again(() => this.put(subject, data, options));
+  }
+
+  /** Repeats what can be repeated, while replies are lost. */
+  async again<T>(ask: () => Promise<T>): Promise<T> {
+    for (let left = MOST_TRIES; ; left -= 1) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (!(error instanceof Lost) || left <= 1) throw error;
+        await this.#pause(100 * 2 ** (MOST_TRIES - left));
+      }
+    }
+  }
+
+  /** The last message on a subject, or on any that a filter matches, as the stream's leader knows it. */
+  async last(stream: string, subject: string): Promise<Stored | undefined> {
+    return await this.#get(stream, { last_by_subj: subject });
+  }
+
+  async at(stream: string, sequence: number): Promise<Stored | undefined> {
+    return await this.#get(stream, { seq: sequence });
+  }
+
+  /** The first message on a subject at or behind a sequence. */
+  async next(stream: string, subject: string, sequence: number): Promise<Stored | undefined> {
+    return await this.#get(stream, { seq: sequence, next_by_subj: subject });
+  }
+
+  /** The first few messages on a subject at or behind a sequence. */
+  async nextFew(stream: string, subject: string, sequence: number, count: number): Promise<readonly Stored[]> {
+    if (this.#replicated.has(stream)) {
+      const found: Stored[] = [];
+      for (let from = sequence; found.length < count;) {
+        const stored = await this.next(stream, subject, from);
+        if (stored === undefined) break;
+        found.push(stored);
+        from = stored.sequence + 1;
+      }
+      return found;
+    }
+    return await this.#batch(stream, { seq: sequence, next_by_subj: subject, batch: count });
+  }
+
+  /** Every last message of the subjects that a filter matches, page by page. Followers may answer. */
+  async lastOfEach(stream: string, filter: string): Promise<readonly Stored[]> {
+    const subjects = await this.subjects(stream, filter);
+    const names = [...subjects.keys()];
+    const found: Stored[] = [];
+    for (let from = 0; from < names.length; from += PAGE) {
+      const page = names.slice(from, from + PAGE);
+      const messages = await Promise.all(page.map((name) => this.last(stream, name)));
+      found.push(...messages.filter((message) => message !== undefined));
+    }
+    return found;
+  }
+
+  /** Removes one message. False: it was gone. */
+  async remove(stream: string, sequence: number): Promise<boolean> {
+    return await this.again(async () => {
+      const answer = await this.#ask(`STREAM.MSG.DELETE.${stream}`, { seq: sequence, no_erase: true }, NO_MESSAGE);
+      return answer !== undefined;
+    });
+  }
+
+  /** Removes all messages on a subject that come before a sequence. */
+  async purge(stream: string, filter: string, before?: number): Promise<number> {
+    const request = before === undefined ? { filter } : { filter, seq: before };
+    const answer = await this.again(() => this.#ask<{ purged: number }>(`STREAM.PURGE.${stream}`, request));
+    return answer?.purged ?? 0;
+  }
+
+  /** How many messages there are on each subject that a filter matches. */
+  async subjects(stream: string, filter: string): Promise<ReadonlyMap<string, number>> {
+    const found = new Map<string, number>();
+    for (;;) {
+      const info = await this.again(() =>
+        this.#ask<StreamInfo>(`STREAM.INFO.${stream}`, { subjects_filter: filter, offset: found.size }),
+      );
+      const page = Object.entries(info?.state.subjects ?? {});
+      for (const [subject, count] of page) found.set(subject, count);
+      if (page.length === 0 || found.size >= (info?.total ?? 0)) return found;
+    }
+  }
+
+  async streamInfo(stream: string): Promise<StreamInfo | undefined> {
+    return await this.again(() => this.#ask<StreamInfo>(`STREAM.INFO.${stream}`, {}, new Set([NO_STREAM])));
+  }
+
+  /** Undefined: a stream of that name is there already, made otherwise. */
+  async createStream(config: StreamConfig): Promise<StreamInfo | undefined> {
+    return await this.again(() =>
+      this.#ask<StreamInfo>(`STREAM.CREATE.${config.name}`, config, new Set([STREAM_EXISTS])),
+    );
+  }
+
+  async createConsumer(stream: string, config: ConsumerConfig): Promise<ConsumerInfo> {
+    const request = { stream_name: stream, config };
+    const info = await this.again(() =>
+      this.#ask<ConsumerInfo>(`CONSUMER.DURABLE.CREATE.${stream}.${config.durable_name}`, request),
+    );
+    if (info === undefined) throw new Error("A consumer was created without an answer.");
+    return info;
+  }
+
+  async consumerInfo(stream: string, consumer: string): Promise<ConsumerInfo | undefined> {
+    return await this.again(() =>
+      this.#ask<ConsumerInfo>(`CONSUMER.INFO.${stream}.${consumer}`, {}, new Set([NO_CONSUMER])),
+    );
+  }
+
+  async pauseConsumer(stream: string, consumer: string, until: number): Promise<void> {
+    const request = { pause_until: new Date(until).toISOString() };
+    await this.again(() => this.#ask(`CONSUMER.PAUSE.${stream}.${consumer}`, request));
+  }
+
+  async account(): Promise<AccountInfo> {
+    const info = await this.again(() => this.#ask<AccountInfo>("INFO", {}));
+    if (info === undefined) throw new Error("The account was described without an answer.");
+    return info;
+  }
+
+  /** Acknowledges, and waits until the server has done so. */
+  async acknowledge(reply: string): Promise<void> {
+    await this.again(() => this.#requests.send(reply, "+ACK"));
+  }
+
+  nextMessages(stream: string, consumer: string): string {
+    return `${this.#api}.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
+  }
+
+  async #get(stream: string, request: object): Promise<Stored | undefined> {
+    return await this.again(() =>
+      this.#replicated.has(stream) ? this.#getOfLeader(stream, request) : this.#getDirect(stream, request),
+    );
+  }
+
+  async #getDirect(stream: string, request: object): Promise<Stored | undefined> {
+    const subject = `${this.#api}.DIRECT.GET.${stream}`;
+    const reply = await this.#requests.send(subject, JSON.stringify(request));
+    if (reply.status === 404) return undefined;
+    if (reply.status !== 0) throw unanswered(subject, reply);
+    return storedOf(reply);
+  }
+
+  async #getOfLeader(stream: string, request: object): Promise<Stored | undefined> {
+    const answer = await this.#ask<{ message: MessageLine }>(`STREAM.MSG.GET.${stream}`, request, NO_MESSAGE);
+    if (answer === undefined) return undefined;
+    const { subject, seq, time, data } = answer.message;
+    return { subject, sequence: seq, at: Date.parse(time), data: Buffer.from(data ?? "", "base64") };
+  }
+
+  async #batch(stream: string, request: object): Promise<readonly Stored[]> {
+    return await this.again(async () => {
+      const subject = `${this.#api}.DIRECT.GET.${stream}`;
+      const found: Stored[] = [];
+      const end = await this.#requests.collect(subject, JSON.stringify(request), (reply) => {
+        if (reply.status !== 0) return false;
+        found.push(storedOf(reply));
+        return true;
+      });
+      if (end.status !== 204 && end.status !== 404) throw unanswered(subject, end);
+      return found;
+    });
+  }
+
+  /** Undefined: the server said so with one of the codes that mean "there is none". */
+  async #ask<T>(what: string, request: object, none: ReadonlySet<number> = new Set()): Promise<T | undefined> {
+    const subject = `${this.#api}.${what}`;
+    const reply = await this.#requests.send(subject, JSON.stringify(request));
+    if (reply.status !== 0) throw unanswered(subject, reply);
+    const answer: T & ApiReply = JSON.parse(text(reply));
+    if (answer.error === undefined) return answer;
+    const number = answer.error.err_code ?? answer.error.code;
+    if (none.has(number)) return undefined;
+    if (NOT_NOW.has(number)) throw new Lost(subject);
+    throw new ApiError(subject, number, answer.error.description ?? "");
+  }
+}
+
+/** Nobody listens, or the server gives no reason: the same as no reply, but known at once. */
+function unanswered(subject: string, reply: Delivery): Error {
+  if (reply.status === 503 || reply.status === 408) return new Lost(subject);
+  return new ApiError(subject, reply.status, reply.description);
+}
+
+function storedOf(reply: Delivery): Stored {
+  return {
+    subject: reply.header("Nats-Subject") ?? "",
+    sequence: Number(reply.header("Nats-Sequence") ?? 0),
+    at: Date.parse(reply.header("Nats-Time-Stamp") ?? ""),
+    data: reply.data,
+  };
+}
+
+function text({ data }: Delivery): string {
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8");
+}
+
+interface MessageLine {
+  readonly subject: string;
+  readonly seq: number;
+  readonly time: string;
+  readonly data?: string;
+}
+
+export interface StreamConfig {
+  readonly name: string;
+  readonly subjects: readonly string[];
+  readonly retention: "workqueue" | "limits";
+  readonly storage: "file" | "memory";
+  readonly num_replicas: number;
+  readonly discard: "old" | "new";
+  readonly allow_direct: boolean;
+  readonly allow_rollup_hdrs: boolean;
+  readonly allow_msg_ttl: boolean;
+  readonly allow_msg_schedules: boolean;
+  readonly deny_delete: boolean;
+  readonly deny_purge: boolean;
+  readonly max_msgs_per_subject: number;
+  readonly max_msgs?: number;
+  readonly max_bytes?: number;
+  readonly max_age?: number;
+  readonly duplicate_window: number;
+}
+
+export interface StreamInfo {
+  readonly config: StreamConfig;
+  readonly state: {
+    readonly messages: number;
+    readonly bytes: number;
+    readonly num_subjects?: number;
+    readonly subjects?: Readonly<Record<string, number>>;
+  };
+  readonly total?: number;
+  readonly cluster?: {
+    readonly leader?: string;
+    readonly replicas?: readonly { name: string; current: boolean; offline?: boolean }[];
+  };
+}
+
+export interface ConsumerConfig {
+  readonly durable_name: string;
+  readonly filter_subject: string;
+  readonly ack_policy: "explicit";
+  readonly ack_wait: number;
+  readonly max_deliver: number;
+  readonly max_ack_pending: number;
+  readonly max_waiting: number;
+  readonly inactive_threshold?: number;
+}
+
+export interface ConsumerInfo {
+  readonly config: ConsumerConfig;
+  readonly num_pending: number;
+  readonly num_ack_pending: number;
+  readonly num_waiting: number;
+  readonly paused?: boolean;
+}
+
+export interface AccountInfo {
+  readonly memory: number;
+  readonly storage: number;
+  readonly streams: number;
+  readonly consumers: number;
+  readonly limits?: { readonly max_storage: number; readonly max_streams: number };
+  readonly api?: { readonly level?: number };
+}

@@ -1,0 +1,277 @@
+/**
+ * Reads and writes how keys stand. Every write is a compare-and-swap on the key's state subjects, so of two that saw the
+ * same state one is refused; the refused one looks again.
+ */
+import type { Clock } from "../../domain/clock.ts";
+import { OutcomeUnknown } from "../../domain/errors.ts";
+import { decodeItem, decodeState, encodeItem, encodeState } from "./codec.ts";
+import type { JetStream } from "./jetstream.ts";
+import type { Nonces } from "./nonce.ts";
+import type { Receipts } from "./receipts.ts";
+import { Lost } from "./requests.ts";
+import { free, type Heads } from "./rules.ts";
+import { isRecord, type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
+import type { QueueSubjects } from "./subjects.ts";
+
+/** How long a key that became idle is still there: as short as a server can make it. */
+const IDLE_SECONDS = 1;
+const MOST_TRIES = 6;
+
+export class KeyStore {
+  readonly subjects: QueueSubjects;
+  readonly levels: number;
+  readonly clock: Clock;
+  readonly receipts: Receipts;
+  /** Bytes that a message may have. */
+  readonly room: number;
+  readonly js: JetStream;
+  readonly #nonces: Nonces;
+  readonly #background: (work: Promise<unknown>) => void;
+
+  constructor(parts: {
+    readonly js: JetStream;
+    readonly subjects: QueueSubjects;
+    readonly levels: number;
+    readonly clock: Clock;
+    readonly receipts: Receipts;
+    readonly nonces: Nonces;
+    readonly room: number;
+    readonly background: (work: Promise<unknown>) => void;
+  }) {
+    this.js = parts.js;
+    this.subjects = parts.subjects;
+    this.levels = parts.levels;
+    this.clock = parts.clock;
+    this.receipts = parts.receipts;
+    this.room = parts.room;
+    this.#nonces = parts.nonces;
+    this.#background = parts.background;
+  }
+
+  async read(key: string): Promise<Seen> {
+    const stored = await this.js.last(this.subjects.stream, this.subjects.state(key));
+    if (stored === undefined) return UNSEEN;
+    return { sequence: stored.sequence, state: decodeState(stored.data, stored.sequence) };
+  }
+
+  /** The first of the line at each level. One look tells whether there is anything at all. */
+  async heads(key: string, { taken }: KeyState): Promise<Heads> {
+    if ((await this.first(key, taken)) === undefined) return [];
+    const levels = Array.from({ length: this.levels }, (_, level) => level);
+    return await Promise.all(levels.map((level) => this.#head(key, level, taken[level] ?? 0)));
+  }
+
+  /** Whatever is first in the line, at any level. */
+  async first(key: string, taken: readonly number[]): Promise<Waiting | undefined> {
+    const from = taken.length < this.levels ? 1 : Math.min(...taken) + 1;
+    const found = await this.js.next(this.subjects.stream, this.subjects.waitingOf(key), from);
+    if (found === undefined) return undefined;
+    const level = Number(found.subject.split(".").at(-2));
+    if (found.sequence <= (taken[level] ?? 0)) {
+      const heads = await Promise.all(taken.map((_, at) => this.#head(key, at, taken[at] ?? 0)));
+      const rest = await Promise.all(
+        Array.from({ length: this.levels - taken.length }, (_, at) => this.#head(key, taken.length + at, 0)),
+      );
+      return [...heads, ...rest].find((head) => head !== undefined);
+    }
+    return { sequence: found.sequence, item: decodeItem(found.data, found.sequence) };
+  }
+
+  /** The next few of one level. */
+  async few(key: string, level: number, after: number, count: number): Promise<readonly Waiting[]> {
+    const found = await this.js.nextFew(this.subjects.stream, this.subjects.waiting(level, key), after + 1, count);
+    return found.map(({ sequence, data }) => ({ sequence, item: decodeItem(data, sequence) }));
+  }
+
+  /** Undefined: the key does not stand as it was seen. What the change leaves behind is cleared away afterwards. */
+  async write(key: string, seen: Seen, next: KeyState): Promise<Seen | undefined> {
+    const wanted = this.#overlay(seen, next);
+    const clean = wanted.below.length === 0 && wanted.todo.length === 0 && wanted.takenLeft === 0;
+    const written = await this.#put(key, seen, wanted, clean);
+    if (written === undefined || clean) return written;
+    if (wanted.kind === "idle") {
+      // Others may see it as idle from now on; it vanishes when nothing depends on it any more.
+      await this.#finishIdle(key, written);
+    }
+    return written;
+  }
+
+  /** Reads, changes, writes, and again if somebody else was faster. `change` may refuse with undefined. */
+  async change(
+    key: string,
+    change: (seen: Seen) => Promise<KeyState | undefined> | KeyState | undefined,
+  ): Promise<Seen | undefined> {
+    for (;;) {
+      const seen = await this.read(key);
+      const next = await change(seen);
+      if (next === undefined) return undefined;
+      const todo = next.todo.filter((entry) => !seen.state.todo.includes(entry));
+      // What the one before left to do is done before it is forgotten; what lies below it is dead for ever.
+      await this.settleLeftovers(key, seen.state);
+      const bare = { sequence: seen.sequence, state: { ...seen.state, below: [] } };
+      const written = await this.write(key, bare, { ...next, todo, takenLeft: next.takenLeft - seen.state.takenLeft });
+      if (written === undefined) continue;
+      await this.clear(key, written);
+      return written;
+    }
+  }
+
+  /**
+   * Takes a key out of the hands it is in, or looks again at one that is in nobody's. `ends` says what is left of it, or
+   * refuses. A key may only become idle after it has said that nobody may join it in silence, and its line was looked at.
+   */
+  async letGo(key: string, ends: (seen: Seen, now: number) => KeyState | undefined): Promise<Seen | undefined> {
+    for (;;) {
+      let again = false;
+      const written = await this.change(key, async (seen) => {
+        again = false;
+        const now = this.clock.wall();
+        const left = ends(seen, now);
+        if (left === undefined) return undefined;
+        const heads = await this.heads(key, seen.state);
+        const next = free({ ...left, more: false }, left.items, heads, this.levels, now);
+        if (next.kind !== "idle" || !seen.state.more) return next;
+        again = true;
+        return { ...seen.state, more: false };
+      });
+      if (!again) return written;
+    }
+  }
+
+  /** Whatever a state still lists: done, and gone. */
+  async settleLeftovers(key: string, state: KeyState): Promise<void> {
+    await this.clear(key, { sequence: 0, state });
+    if (state.takenLeft > 0) await this.purgeTaken(key, state.taken);
+  }
+
+  async purgeTaken(key: string, taken: readonly number[]): Promise<void> {
+    await Promise.all(
+      taken.map(async (sequence, level) => {
+        if (sequence > 0) await this.js.purge(this.subjects.stream, this.subjects.waiting(level, key), sequence + 1);
+      }),
+    );
+  }
+
+  /** Does what a state still has to leave elsewhere, and removes what lies below it. */
+  async clear(key: string, { state }: Seen): Promise<void> {
+    for (const todo of state.todo) await this.receipts.perform(todo, key);
+    await Promise.all(state.below.map((sequence) => this.js.remove(this.subjects.stream, sequence)));
+  }
+
+  /** Adds an item to the line, on condition that the key still stands as seen. Undefined: it does not. */
+  async append(key: string, seen: Seen, item: KeyItem): Promise<number | undefined> {
+    const subject = this.subjects.waiting(item.level, key);
+    const options = { expect: seen.sequence, check: this.subjects.state(key) };
+    const data = encodeItem(item);
+    for (let tries = MOST_TRIES; ; tries -= 1) {
+      try {
+        const result = await this.js.put(subject, data, options);
+        return result.refused ? undefined : result.sequence;
+      } catch (error) {
+        if (!(error instanceof Lost)) throw error;
+        const place = await this.#placeOf(key, seen, item);
+        if (place !== undefined) return place;
+        if (tries <= 1) throw new OutcomeUnknown("a submission", { cause: error });
+      }
+    }
+  }
+
+  subjectOf(key: string, state: KeyState): string {
+    return isRecord(state) ? this.subjects.record(key) : this.subjects.ready(state.items[0]?.level ?? 0, key);
+  }
+
+  background(work: Promise<unknown>): void {
+    this.#background(work);
+  }
+
+  nonce(): string {
+    return this.#nonces.next();
+  }
+
+  /** What lies below a new state: the one before it, unless the write itself removes that. */
+  #overlay(seen: Seen, next: KeyState): KeyState {
+    const { state } = seen;
+    const wanted = { ...next, nonce: this.#nonces.next(), below: state.below };
+    if (seen.sequence === 0) return wanted;
+    if (isRecord(next)) {
+      return isRecord(state)
+        ? { ...wanted, recordBelow: false }
+        : { ...wanted, recordBelow: false, below: [...state.below, seen.sequence] };
+    }
+    if (isRecord(state)) return { ...wanted, recordBelow: true };
+    const replaced = state.items[0]?.level === next.items[0]?.level;
+    return {
+      ...wanted,
+      recordBelow: state.recordBelow,
+      below: replaced ? state.below : [...state.below, seen.sequence],
+    };
+  }
+
+  async #put(key: string, seen: Seen, state: KeyState, clean: boolean): Promise<Seen | undefined> {
+    const subject = this.subjectOf(key, state);
+    const same = seen.sequence > 0 && this.subjectOf(key, seen.state) === subject;
+    const options = {
+      expect: seen.sequence,
+      check: this.subjects.state(key),
+      rollup: same || (isRecord(state) && seen.state.recordBelow),
+      ...(state.kind === "idle" && clean ? { ttlSeconds: IDLE_SECONDS } : {}),
+    };
+    const data = encodeState(state);
+    let lost = false;
+    for (let tries = MOST_TRIES; ; tries -= 1) {
+      try {
+        const result = await this.js.put(subject, data, options);
+        if (!result.refused) return settled(result.sequence, state);
+        if (!lost) return undefined;
+        const now = await this.read(key);
+        if (now.state.nonce === state.nonce) return now;
+        throw new OutcomeUnknown("a change of a key");
+      } catch (error) {
+        if (!(error instanceof Lost)) throw error;
+        lost = true;
+        if (tries <= 1) throw new OutcomeUnknown("a change of a key", { cause: error });
+        const now = await this.read(key);
+        if (now.sequence > 0 && now.state.nonce === state.nonce) return now;
+        if (now.sequence !== seen.sequence) throw new OutcomeUnknown("a change of a key", { cause: error });
+      }
+    }
+  }
+
+  async #finishIdle(key: string, seen: Seen): Promise<void> {
+    await this.clear(key, seen);
+    if (seen.state.takenLeft > 0) await this.purgeTaken(key, seen.state.taken);
+    const state: KeyState = { ...seen.state, below: [], todo: [], takenLeft: 0, taken: [], nonce: this.#nonces.next() };
+    await this.#put(key, { sequence: seen.sequence, state: { ...seen.state, below: [] } }, state, true);
+  }
+
+  async #head(key: string, level: number, after: number): Promise<Waiting | undefined> {
+    const found = await this.js.next(this.subjects.stream, this.subjects.waiting(level, key), after + 1);
+    return found === undefined ? undefined : { sequence: found.sequence, item: decodeItem(found.data, found.sequence) };
+  }
+
+  /** Where an item stands whose reply was lost. Undefined: it is not there, and the key stands as it did. */
+  async #placeOf(key: string, seen: Seen, item: KeyItem): Promise<number | undefined> {
+    for (let after = seen.sequence; ;) {
+      const page = await this.few(key, item.level, after, 64);
+      const found = page.find((waiting) => waiting.item.unique === item.unique);
+      if (found !== undefined) return found.sequence;
+      const last = page.at(-1);
+      if (last === undefined) break;
+      after = last.sequence;
+    }
+    const now = await this.read(key);
+    const carried = now.state.items.find(({ unique }) => unique === item.unique);
+    if (carried !== undefined) return carried.place;
+    if (now.sequence !== seen.sequence) throw new OutcomeUnknown("a submission");
+    return undefined;
+  }
+}
+
+/** A state as whoever reads it will see it: what was "this very message" has a number now. */
+function settled(sequence: number, state: KeyState): Seen {
+  const items = state.items.some(({ place }) => place === 0)
+    ? state.items.map((item) => (item.place === 0 ? { ...item, place: sequence } : item))
+    : state.items;
+  const lease = state.lease?.fence === 0 ? { ...state.lease, fence: sequence } : state.lease;
+  return { sequence, state: { ...state, items, lease } };
+}

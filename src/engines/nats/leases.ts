@@ -1,0 +1,466 @@
+/** The leases that this process holds: how they begin, are kept, and end. */
+import { type Clock, elapsedMs, type Instant, instant, type Timer } from "../../domain/clock.ts";
+import { OutcomeUnknown } from "../../domain/errors.ts";
+import type { Ending, Grant, HoldRequest, Lease, Renewal, RenewResult, SettleResult } from "../../engine/port.ts";
+import { textOf, tokenOf } from "./key-token.ts";
+import type { KeyStore } from "./key-store.ts";
+import { itemId } from "./receipts.ts";
+import { end, expire, free, type Heads, hold, start } from "./rules.ts";
+import type { Session, Sessions } from "./sessions.ts";
+import type { KeyState, Seen, StateLease, Waiting } from "./state.ts";
+
+/** A worker may go on with a key that it just settled for so long. */
+const STREAK_MS = 10;
+/** How many of a line are fetched at once while a worker goes on with it. */
+const FETCH = 16;
+
+/** A ready key that a consumer delivered. */
+export interface Token {
+  readonly key: string;
+  readonly seen: Seen;
+  /** Where to acknowledge the delivery. */
+  readonly reply: string;
+}
+
+export interface Held {
+  readonly key: string;
+  readonly fence: number;
+  session: Session;
+  readonly worker: string;
+  readonly streakSince: number;
+  leaseMs: number;
+  since: Instant;
+  seen: Seen;
+  /** What lay below, and the line behind: known when this resolves. */
+  ready: Promise<void>;
+  heads: Heads;
+  /** More of the line, per level, behind the heads. */
+  fetched: readonly (readonly Waiting[])[];
+  over: boolean;
+}
+
+export interface LeaseHooks {
+  readonly queue: string;
+  readonly levelName: (level: number) => string;
+  /** Whether this process would go on with a key that it settles. */
+  readonly goesOn: () => boolean;
+  /** A grant that nobody asked for yet. */
+  readonly reserve: (held: Held) => void;
+}
+
+export class Leases {
+  readonly #store: KeyStore;
+  readonly #sessions: Sessions;
+  readonly #clock: Clock;
+  readonly #hooks: LeaseHooks;
+  readonly #held = new Set<Held>();
+  #timer: Timer | undefined;
+  #plannedFor = 0;
+  #closed = false;
+
+  constructor(store: KeyStore, sessions: Sessions, hooks: LeaseHooks) {
+    this.#store = store;
+    this.#sessions = sessions;
+    this.#clock = store.clock;
+    this.#hooks = hooks;
+  }
+
+  get count(): number {
+    return this.#held.size;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#timer?.cancel();
+  }
+
+  /** Undefined: the key does not stand as it was delivered any more. */
+  async start(token: Token, worker: string, leaseMs: number): Promise<Held | undefined> {
+    const { key, seen, reply } = token;
+    const session = await this.#sessions.get(leaseMs);
+    const since = instant(this.#clock);
+    const lease = this.#newLease(session, worker, since);
+    const written = await this.#begin(key, seen, start(seen.state, lease), lease);
+    if (written === undefined) return undefined;
+    const held = this.#take(key, written, session, worker, since);
+    held.ready = this.#settleIn(held, seen.state.below, reply);
+    held.ready.catch(() => undefined);
+    return held;
+  }
+
+  async hold({ key: name, worker, leaseMs }: HoldRequest): Promise<Lease | undefined> {
+    const key = tokenOf(name);
+    const session = await this.#sessions.get(leaseMs);
+    const since = instant(this.#clock);
+    const lease = this.#newLease(session, worker, since);
+    let written: Seen | undefined;
+    try {
+      written = await this.#store.change(key, ({ state }) =>
+        state.lease === undefined ? hold(state, lease) : undefined,
+      );
+    } catch (error) {
+      written = await this.#mine(key, lease, error);
+    }
+    if (written === undefined) return undefined;
+    const held = this.#take(key, written, session, worker, since);
+    return this.lease(held);
+  }
+
+  lease(held: Held): Lease {
+    return { queue: this.#hooks.queue, key: textOf(held.key), fence: held.fence, since: held.since, handle: held };
+  }
+
+  grant(held: Held): Grant {
+    const [item] = held.seen.state.items;
+    if (item === undefined) throw new Error("A lease of work has no item.");
+    return {
+      lease: this.lease(held),
+      item: {
+        id: itemId(item, held.key),
+        queue: this.#hooks.queue,
+        key: textOf(held.key),
+        level: this.#hooks.levelName(item.level),
+        payload: item.payload,
+        headers: item.headers,
+        submittedAt: item.submittedAt,
+        attempt: item.attempts,
+      },
+    };
+  }
+
+  async renew(renewals: readonly Renewal[]): Promise<readonly RenewResult[]> {
+    return await Promise.all(renewals.map((renewal) => this.#renew(renewal)));
+  }
+
+  async settle(lease: Lease, ending: Ending): Promise<SettleResult> {
+    const held = this.#find(lease);
+    if (held === undefined) return "lost";
+    this.#lose(held);
+    return await this.#end(held, ending);
+  }
+
+  /** Gives back a grant that nobody took. */
+  async release(held: Held): Promise<void> {
+    if (held.over) return;
+    this.#lose(held);
+    await this.#end(held, { type: "release" }, false);
+  }
+
+  /** Ends a lease whose item is not to be run, and says nothing about it. */
+  async drop(held: Held): Promise<void> {
+    this.#lose(held);
+    await held.ready;
+    const [item, ...rest] = held.seen.state.items;
+    const items = item === undefined ? rest : [{ ...item, keepMs: 0 }, ...rest];
+    held.seen = { ...held.seen, state: { ...held.seen.state, items } };
+    await this.#end(held, { type: "done" }, false);
+  }
+
+  async #renew({ lease, leaseMs, progress }: Renewal): Promise<RenewResult> {
+    const held = this.#find(lease);
+    if (held === undefined) return { ok: false };
+    const session = leaseMs === held.session.leaseMs ? held.session : await this.#sessions.get(leaseMs);
+    const alive = await Promise.all([this.#sessions.beat(held.session), this.#sessions.beat(session)]);
+    const seen = await this.#store.read(held.key);
+    if (alive.includes(false) || seen.state.lease?.fence !== held.fence) {
+      this.#lose(held);
+      return { ok: false };
+    }
+    if (seen.sequence !== held.seen.sequence) this.#changed(held, seen);
+    if (progress !== undefined || session !== held.session) {
+      if (!(await this.#note(held, session, leaseMs, progress))) return { ok: false };
+    }
+    held.since = session.since;
+    held.leaseMs = leaseMs;
+    this.#plan(leaseMs - elapsedMs(this.#clock, held.since));
+    return { ok: true, since: held.since, cancelRequested: held.seen.state.lease?.cancelRequested ?? false };
+  }
+
+  /** Writes into the record what a renewal changed beside the deadline. */
+  async #note(held: Held, session: Session, leaseMs: number, progress: number | undefined): Promise<boolean> {
+    for (;;) {
+      const { lease } = held.seen.state;
+      if (held.over || lease?.fence !== held.fence) return false;
+      const noted = { ...lease, session: session.id, leaseMs, ...(progress === undefined ? {} : { progress }) };
+      const written = await this.#write(held, { ...held.seen.state, lease: noted });
+      if (written === undefined) {
+        if (await this.#again(held)) continue;
+        this.#lose(held);
+        return false;
+      }
+      held.seen = written;
+      if (session !== held.session) {
+        this.#sessions.begin(session);
+        this.#sessions.end(held.session);
+        held.session = session;
+      }
+      return true;
+    }
+  }
+
+  /** The lease ends; the key goes on as it must. */
+  async #end(held: Held, ending: Ending, goOn = true): Promise<SettleResult> {
+    const store = this.#store;
+    const { key } = held;
+    await held.ready;
+    for (;;) {
+      const { state } = held.seen;
+      if (state.more) await this.#lookAtLine(held);
+      else if (held.heads.length > 0) await this.#lookAbove(held);
+      const now = this.#clock.wall();
+      const { items, todo } = end(state, ending, now);
+      const bare: KeyState = { ...state, todo: [], more: false };
+      let next = free(bare, items, held.heads, store.levels, now);
+      if (next.kind === "idle" && state.more) {
+        // Somebody may have joined since the look: say first that nobody may join in silence, then look again.
+        if (!(await this.#rewrite(held, { ...state, todo: [], more: false }))) return "lost";
+        await this.#lookAtLine(held);
+        continue;
+      }
+      const session = held.session;
+      const goesOn = goOn && next.kind === "ready" && this.#mayGoOn(held);
+      const since = instant(this.#clock);
+      if (goesOn)
+        next = { ...start(next, this.#newLease(session, held.worker, since)), more: this.#knowsMore(held, next) };
+      else if (next.takenLeft > 0) {
+        await store.purgeTaken(key, next.taken);
+        next = { ...next, takenLeft: 0 };
+      }
+      if (next.kind === "idle") next = { ...next, taken: [] };
+      const written = await this.#write(held, { ...next, todo: [...next.todo, ...todo] });
+      if (written === undefined) {
+        if (!(await this.#again(held))) return "lost";
+        continue;
+      }
+      if (written.state.todo.length > 0 && written.state.kind !== "idle")
+        await store.clear(key, { ...written, state: { ...written.state, below: [] } });
+      if (goesOn) this.#goOn(held, written, since);
+      return "settled";
+    }
+  }
+
+  /** A write of the one who has the key. */
+  async #write(held: Held, next: KeyState): Promise<Seen | undefined> {
+    try {
+      return await this.#store.write(held.key, held.seen, next);
+    } catch (error) {
+      if (!(error instanceof OutcomeUnknown)) throw error;
+      const now = await this.#store.read(held.key);
+      if (now.state.lease?.fence === held.fence) return undefined;
+      throw error;
+    }
+  }
+
+  async #rewrite(held: Held, next: KeyState): Promise<boolean> {
+    const written = await this.#write(held, next);
+    if (written === undefined) return await this.#again(held);
+    held.seen = written;
+    return true;
+  }
+
+  /** Somebody else changed the record. True: it is still this lease's. */
+  async #again(held: Held): Promise<boolean> {
+    const seen = await this.#store.read(held.key);
+    if (seen.state.lease?.fence !== held.fence) return false;
+    this.#changed(held, seen);
+    await this.#lookAtLine(held);
+    return true;
+  }
+
+  #changed(held: Held, seen: Seen): void {
+    // What lay below is gone already, or will be asked for again.
+    held.seen = { sequence: seen.sequence, state: { ...seen.state, below: [] } };
+    held.heads = [];
+    held.fetched = [];
+  }
+
+  #mayGoOn(held: Held): boolean {
+    return (
+      !this.#closed &&
+      this.#hooks.goesOn() &&
+      this.#clock.monotonic() - held.streakSince < STREAK_MS &&
+      !held.session.dead
+    );
+  }
+
+  #goOn(before: Held, written: Seen, since: Instant): void {
+    const held = this.#take(before.key, written, before.session, before.worker, since, before.streakSince);
+    const level = written.state.items[0]?.level ?? 0;
+    const fetched = before.fetched[level] ?? [];
+    const [head, ...rest] = fetched.filter(({ sequence }) => sequence > (written.state.taken[level] ?? 0));
+    held.ready = this.#settleIn(held, [], undefined, head === undefined ? undefined : { level, head, rest });
+    held.ready.catch(() => undefined);
+    this.#hooks.reserve(held);
+  }
+
+  #knowsMore(held: Held, next: KeyState): boolean {
+    const level = next.items[0]?.level ?? 0;
+    return (held.fetched[level] ?? []).some(({ sequence }) => sequence > (next.taken[level] ?? 0));
+  }
+
+  /** After a lease has begun: what lay below it is removed, and the line is looked at. */
+  async #settleIn(
+    held: Held,
+    below: readonly number[],
+    reply: string | undefined,
+    known?: { readonly level: number; readonly head: Waiting; readonly rest: readonly Waiting[] },
+  ): Promise<void> {
+    const store = this.#store;
+    const { state } = held.seen;
+    const todo =
+      state.todo.length > 0 && reply !== undefined
+        ? store.clear(held.key, { sequence: 0, state: { ...state, below: [] } })
+        : undefined;
+    const line =
+      known === undefined
+        ? this.#lookAtLine(held)
+        : Promise.resolve(this.#know(held, known.level, known.head, known.rest));
+    await Promise.all([
+      reply === undefined ? undefined : store.js.acknowledge(reply),
+      ...below.map((sequence) => store.js.remove(store.subjects.stream, sequence)),
+      todo,
+      line,
+    ]);
+    // All below is gone now; nothing has to be said about it any more.
+    held.seen = { ...held.seen, state: { ...held.seen.state, below: [], todo: [] } };
+  }
+
+  async #lookAtLine(held: Held): Promise<void> {
+    const store = this.#store;
+    held.heads = [];
+    held.fetched = [];
+    const { taken } = held.seen.state;
+    const first = await store.first(held.key, taken);
+    if (first === undefined) return;
+    const levels = Array.from({ length: store.levels }, (_, level) => level);
+    held.fetched = await Promise.all(
+      levels.map((level) => store.few(held.key, level, taken[level] ?? 0, level === first.item.level ? FETCH : 1)),
+    );
+    held.heads = held.fetched.map(([head]) => head);
+  }
+
+  #know(held: Held, level: number, head: Waiting, rest: readonly Waiting[]): void {
+    const heads: (Waiting | undefined)[] = [];
+    const fetched: (readonly Waiting[])[] = [];
+    for (let at = 0; at < level; at += 1) fetched[at] = [];
+    heads[level] = head;
+    fetched[level] = [head, ...rest];
+    held.heads = heads;
+    held.fetched = fetched;
+  }
+
+  /** The line was fetched a moment ago: only something more urgent can have come before its head. */
+  async #lookAbove(held: Held): Promise<void> {
+    const level = held.heads.findIndex((head) => head !== undefined);
+    if (level <= 0) return;
+    const { taken } = held.seen.state;
+    const above = Array.from({ length: level }, (_, at) => at);
+    const found = await Promise.all(above.map((at) => this.#store.few(held.key, at, taken[at] ?? 0, 1)));
+    if (found.every((page) => page.length === 0)) return;
+    held.heads = [...found.map(([head]) => head), ...held.heads.slice(level)];
+  }
+
+  async #begin(key: string, seen: Seen, next: KeyState, lease: StateLease): Promise<Seen | undefined> {
+    try {
+      return await this.#store.write(key, seen, next);
+    } catch (error) {
+      return await this.#mine(key, lease, error);
+    }
+  }
+
+  /** The reply was lost: the record itself tells whose the key is. */
+  async #mine(key: string, lease: StateLease, error: unknown): Promise<Seen | undefined> {
+    if (!(error instanceof OutcomeUnknown)) throw error;
+    const now = await this.#store.read(key);
+    return now.state.lease?.nonce === lease.nonce ? now : undefined;
+  }
+
+  #newLease(session: Session, worker: string, since: Instant): StateLease {
+    return {
+      fence: 0,
+      session: session.id,
+      worker,
+      since: since.wall,
+      leaseMs: session.leaseMs,
+      nonce: this.#store.nonce(),
+      progress: undefined,
+      cancelRequested: false,
+    };
+  }
+
+  #take(key: string, seen: Seen, session: Session, worker: string, since: Instant, streakSince?: number): Held {
+    const held: Held = {
+      key,
+      fence: seen.state.lease?.fence ?? seen.sequence,
+      session,
+      worker,
+      streakSince: streakSince ?? this.#clock.monotonic(),
+      leaseMs: session.leaseMs,
+      since,
+      seen,
+      ready: Promise.resolve(),
+      heads: [],
+      fetched: [],
+      over: false,
+    };
+    this.#held.add(held);
+    this.#sessions.begin(session);
+    this.#plan(session.leaseMs);
+    return held;
+  }
+
+  #find({ handle, fence }: Lease): Held | undefined {
+    const held = [handle].find((one): one is Held => this.#held.has(one as Held));
+    if (held === undefined || held.fence !== fence || held.over || held.session.dead) return undefined;
+    if (elapsedMs(this.#clock, held.since) < held.leaseMs) return held;
+    this.#expire(held);
+    return undefined;
+  }
+
+  #lose(held: Held): void {
+    held.over = true;
+    if (this.#held.delete(held)) this.#sessions.end(held.session);
+  }
+
+  /** One timer for all leases, for the one that runs out first. */
+  #plan(leaseMs: number): void {
+    const at = this.#clock.monotonic() + leaseMs + 1;
+    if (this.#closed || (this.#timer !== undefined && this.#plannedFor <= at)) return;
+    this.#timer?.cancel();
+    this.#plannedFor = at;
+    this.#timer = this.#clock.setTimer(leaseMs + 1, () => {
+      this.#timer = undefined;
+      this.#expireOver();
+    });
+  }
+
+  /** Leases that were neither renewed nor settled: this process itself puts their keys back. */
+  #expireOver(): void {
+    let next = Number.POSITIVE_INFINITY;
+    for (const held of this.#held) {
+      const left = held.leaseMs - elapsedMs(this.#clock, held.since);
+      if (left <= 0) this.#expire(held);
+      else next = Math.min(next, left);
+    }
+    if (next !== Number.POSITIVE_INFINITY) this.#plan(next);
+  }
+
+  #expire(held: Held): void {
+    this.#lose(held);
+    this.#store.background(this.putBack(held.key, (lease) => lease.fence === held.fence));
+  }
+
+  /** Frees a key whose lease is over, if it still has the lease that is meant. */
+  async putBack(key: string, isMeant: (lease: StateLease) => boolean): Promise<void> {
+    await this.#store.letGo(key, ({ state }, now) => {
+      if (state.lease === undefined || !isMeant(state.lease)) return undefined;
+      const { items, todo } = expire(state, now);
+      return { ...state, items, lease: undefined, todo: [...state.todo, ...todo] };
+    });
+  }
+
+  /** All that was begun in the background is done. */
+  async quiet(): Promise<void> {
+    await Promise.allSettled([...this.#held].map(({ ready }) => ready));
+  }
+}

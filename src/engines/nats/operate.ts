@@ -1,0 +1,228 @@
+/** What operators do: cancel, pause, bring dead letters back; and what processes do for others that died. */
+import type { CancelResult, Outcome, ReviveRequest } from "../../engine/port.ts";
+import { tokenOf } from "./key-token.ts";
+import type { KeyStore } from "./key-store.ts";
+import type { Leases } from "./leases.ts";
+import { type DeadLetter, itemId, keyOfId } from "./receipts.ts";
+import { ended } from "./rules.ts";
+import type { Sessions } from "./sessions.ts";
+import { decodeState } from "./codec.ts";
+import type { KeyItem, Seen, Waiting } from "./state.ts";
+import { lastToken } from "./subjects.ts";
+import type { Submitter } from "./submit.ts";
+
+const PAGE = 256;
+
+export type Place =
+  | { readonly type: "state"; readonly item: KeyItem; readonly index: number; readonly seen: Seen }
+  | { readonly type: "line"; readonly waiting: Waiting; readonly seen: Seen }
+  | { readonly type: "delayed"; readonly item: KeyItem; readonly dueAt: number; readonly sequence: number }
+  | { readonly type: "nowhere" };
+
+/** Where an item of a key is now. */
+export async function locate(store: KeyStore, key: string, id: string): Promise<Place> {
+  const seen = await store.read(key);
+  const index = seen.state.items.findIndex((item) => itemId(item, key) === id);
+  const item = seen.state.items[index];
+  if (item !== undefined) return { type: "state", item, index, seen };
+  const waiting = await findInLine(store, key, id, seen);
+  if (waiting !== undefined) return { type: "line", waiting, seen };
+  const delayed = (await store.receipts.delayed(key)).find((one) => itemId(one.item, key) === id);
+  if (delayed !== undefined)
+    return { type: "delayed", item: delayed.item, dueAt: delayed.dueAt, sequence: delayed.sequence };
+  // It may have moved on between the looks.
+  const now = await store.read(key);
+  if (now.sequence !== seen.sequence && now.state.items.some((one) => itemId(one, key) === id))
+    return await locate(store, key, id);
+  return { type: "nowhere" };
+}
+
+async function findInLine(store: KeyStore, key: string, id: string, { state }: Seen): Promise<Waiting | undefined> {
+  for (let level = 0; level < store.levels; level += 1) {
+    for (let after = state.taken[level] ?? 0; ;) {
+      const page = await store.few(key, level, after, PAGE);
+      const found = page.find(({ item }) => itemId(item, key) === id);
+      if (found !== undefined) return found;
+      const last = page.at(-1);
+      if (last === undefined) break;
+      after = last.sequence;
+    }
+  }
+  return undefined;
+}
+
+export async function keyOfItem(store: KeyStore, id: string): Promise<string | undefined> {
+  const given = keyOfId(id);
+  if (given !== undefined) return given;
+  const found = await store.receipts.find(id);
+  return found === undefined ? undefined : tokenOf(found.receipt.key);
+}
+
+export async function cancel(store: KeyStore, id: string): Promise<CancelResult> {
+  if ((await store.receipts.letter(id)) !== undefined) return "ended";
+  const found = await store.receipts.find(id);
+  if (found?.outcome !== undefined) return "ended";
+  const key = found === undefined ? keyOfId(id) : tokenOf(found.receipt.key);
+  if (key === undefined) return "missing";
+  for (;;) {
+    const place = await locate(store, key, id);
+    switch (place.type) {
+      case "nowhere":
+        return (await store.receipts.find(id))?.outcome === undefined ? "missing" : "ended";
+      case "delayed":
+        if (!(await store.receipts.takeBack({ ...place, key }))) continue;
+        await conclude(store, key, place.item);
+        return "cancelled";
+      case "line": {
+        const cancelled = await cancelInLine(store, key, place.waiting);
+        if (cancelled === undefined) continue;
+        return cancelled;
+      }
+      case "state": {
+        const result = await cancelInState(store, key, id);
+        if (result === undefined) continue;
+        return result;
+      }
+    }
+  }
+}
+
+async function conclude(store: KeyStore, key: string, item: KeyItem): Promise<void> {
+  for (const todo of ended(item, cancelledNow(store, item))) await store.receipts.perform(todo, key);
+}
+
+function cancelledNow(store: KeyStore, item: KeyItem): Outcome {
+  return { state: "cancelled", at: store.clock.wall(), attempt: item.attempts };
+}
+
+/** Out of the line first, then the state is written anew, so that whoever holds the key must look at the line again. */
+async function cancelInLine(
+  store: KeyStore,
+  key: string,
+  { sequence, item }: Waiting,
+): Promise<CancelResult | undefined> {
+  if (!(await store.js.remove(store.subjects.stream, sequence))) return undefined;
+  let taken = false;
+  await store.change(key, ({ state }) => {
+    taken = (state.taken[item.level] ?? 0) >= sequence;
+    return taken || state.kind === "ready" || state.kind === "idle" ? undefined : state;
+  });
+  if (taken) return undefined;
+  await conclude(store, key, item);
+  return "cancelled";
+}
+
+async function cancelInState(store: KeyStore, key: string, id: string): Promise<CancelResult | undefined> {
+  let result: CancelResult | undefined;
+  const isIt = (item: KeyItem): boolean => itemId(item, key) === id;
+  await store.change(key, ({ state }) => {
+    result = undefined;
+    const index = state.items.findIndex(isIt);
+    const item = state.items[index];
+    if (item === undefined) return undefined;
+    if (state.kind === "running" && index === 0) {
+      if (state.lease === undefined) return undefined;
+      result = "requested";
+      return { ...state, lease: { ...state.lease, cancelRequested: true } };
+    }
+    if (state.lease === undefined) return undefined;
+    result = "cancelled";
+    return {
+      ...state,
+      items: state.items.filter((one) => one !== item),
+      todo: [...state.todo, ...ended(item, cancelledNow(store, item))],
+    };
+  });
+  if (result !== undefined) return result;
+  // Nobody has the key: it has to look for its next item.
+  const written = await store.letGo(key, ({ state }) => {
+    const item = state.items.find(isIt);
+    if (item === undefined || state.lease !== undefined) return undefined;
+    return {
+      ...state,
+      items: state.items.filter((one) => one !== item),
+      todo: [...state.todo, ...ended(item, cancelledNow(store, item))],
+    };
+  });
+  return written === undefined ? undefined : "cancelled";
+}
+
+export async function pauseKey(store: KeyStore, name: string, paused: boolean): Promise<void> {
+  const key = tokenOf(name);
+  if (paused) {
+    await store.change(key, ({ state }) => {
+      if (state.paused) return undefined;
+      return state.lease === undefined ? { ...state, kind: "parked", paused, more: true } : { ...state, paused };
+    });
+    return;
+  }
+  const kept = await store.change(key, ({ state }) =>
+    state.paused && state.lease !== undefined ? { ...state, paused } : undefined,
+  );
+  if (kept !== undefined) return;
+  await store.letGo(key, ({ state }) => (state.paused && state.lease === undefined ? { ...state, paused } : undefined));
+}
+
+export async function revive(store: KeyStore, submitter: Submitter, { ids, action }: ReviveRequest): Promise<number> {
+  let count = 0;
+  if (ids !== undefined) {
+    for (const id of new Set(ids)) {
+      const letter = await store.receipts.letter(id);
+      if (letter !== undefined && (await reviveOne(store, submitter, letter, action))) count += 1;
+    }
+    return count;
+  }
+  for (let after = 0; ;) {
+    const letters = await store.receipts.letters(after, PAGE);
+    const last = letters.at(-1);
+    if (last === undefined) return count;
+    for (const letter of letters) if (await reviveOne(store, submitter, letter, action)) count += 1;
+    after = last.sequence;
+  }
+}
+
+async function reviveOne(
+  store: KeyStore,
+  submitter: Submitter,
+  letter: DeadLetter,
+  action: "retry" | "drop",
+): Promise<boolean> {
+  const { item, id, key: name, at, failure, sequence } = letter;
+  const key = tokenOf(name);
+  if (action === "drop") {
+    if (!(await store.receipts.removeLetter(sequence))) return false;
+    if (item.keepMs > 0)
+      await store.receipts.conclude(id, name, item, { state: "dead", at, attempt: item.attempts, failure });
+    return true;
+  }
+  if (item.keepMs > 0) await store.receipts.reopen(id, name, item);
+  await submitter.arrive(key, { item: { ...item, id, attempts: 0, place: 0, dueAt: undefined }, front: false });
+  return await store.receipts.removeLetter(sequence);
+}
+
+/**
+ * Looks at every key that is not simply ready: leases of sessions that are gone are ended, what somebody left half done is
+ * finished. Any number of processes may do so at once; they only repeat each other.
+ */
+export async function reap(store: KeyStore, leases: Leases, sessions: Sessions): Promise<void> {
+  const records = await store.js.lastOfEach(store.subjects.stream, store.subjects.allRecords);
+  if (records.length === 0) return;
+  const living = await sessions.living();
+  for (const { subject, data, sequence } of records) {
+    const key = lastToken(subject);
+    const state = decodeState(data, sequence);
+    const { lease } = state;
+    if (lease !== undefined) {
+      if (!living.has(lease.session)) await leases.putBack(key, ({ session }) => session === lease.session);
+    } else if (state.kind === "parked" && !state.paused) {
+      await lookAgain(store, key);
+    } else if (state.kind === "idle" && (state.todo.length > 0 || state.below.length > 0 || state.takenLeft > 0)) {
+      await store.letGo(key, (seen) => (seen.sequence === sequence ? seen.state : undefined));
+    }
+  }
+}
+
+/** A back-off is over, or nearly: what waits on the key is weighed again. */
+export async function lookAgain(store: KeyStore, key: string): Promise<void> {
+  await store.letGo(key, ({ state }) => (state.kind === "parked" && !state.paused ? state : undefined));
+}

@@ -1,0 +1,125 @@
+/** What can be chosen, in code or in a URL. */
+import { InvalidInput } from "../../domain/errors.ts";
+
+export interface NatsOptions {
+  /** `host:port`, several for a cluster. */
+  readonly servers: readonly string[];
+  readonly user?: string;
+  readonly password?: string;
+  readonly token?: string;
+  /** File with the seed of an nkey. */
+  readonly nkey?: string;
+  /** File with a JWT and the seed that belongs to it, as `nsc` writes it. */
+  readonly creds?: string;
+  readonly tls?: TlsOptions;
+  readonly store?: StoreOptions;
+}
+
+export interface TlsOptions {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+}
+
+/** How streams are made when they are first needed. Those that exist are never changed. */
+export interface StoreOptions {
+  /** Begins the names of all streams and subjects. Default `baton`. */
+  readonly prefix?: string;
+  /** Servers that keep a copy: 1, 3 or 5. Default 1. */
+  readonly replicas?: number;
+  /** Default `file`. */
+  readonly storage?: "file" | "memory";
+  /** JetStream domain, when the servers have one. */
+  readonly domain?: string;
+  /** Begins the subjects of replies. Default `_INBOX`. */
+  readonly inbox?: string;
+}
+
+export interface StoreSettings {
+  readonly prefix: string;
+  readonly replicas: number;
+  readonly storage: "file" | "memory";
+  readonly api: string;
+  readonly inbox: string;
+}
+
+/** Hyphens are left to tell the prefix from the queue in the name of a stream. */
+const PREFIX = /^[A-Za-z0-9_]{1,32}$/;
+const INBOX = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
+const PARAMETERS = [
+  "prefix",
+  "replicas",
+  "storage",
+  "domain",
+  "inbox",
+  "token",
+  "nkey",
+  "creds",
+  "tls",
+  "ca",
+  "cert",
+  "key",
+];
+
+export function parseStoreOptions(options: StoreOptions = {}): StoreSettings {
+  const { prefix = "baton", replicas = 1, storage = "file", domain, inbox = "_INBOX" } = options;
+  if (!PREFIX.test(prefix)) throw new InvalidInput("prefix", prefix, "1 to 32 letters, digits or _");
+  if (![1, 2, 3, 4, 5].includes(replicas))
+    throw new InvalidInput("replicas", replicas, "a number from 1 to 5; 1, 3 or 5 make sense");
+  if (storage !== "file" && storage !== "memory") throw new InvalidInput("storage", storage, "file or memory");
+  if (!INBOX.test(inbox)) throw new InvalidInput("inbox", inbox, "a subject without wildcards");
+  return { prefix, replicas, storage, api: domain === undefined ? "$JS.API" : `$JS.${domain}.API`, inbox };
+}
+
+/** `nats://[user:password@]host:4222,host2:4222?prefix=…`; `tls://…` for encrypted connections. */
+export function parseNatsUrl(url: string): NatsOptions {
+  const match = /^(nats|tls):\/\/(?:([^@/?]*)@)?([^@/?]*)\/?(?:\?(.*))?$/.exec(url);
+  const [, scheme, credentials, hosts = "", query = ""] = match ?? [];
+  const servers = hosts.split(",").filter((host) => host !== "");
+  if (match === null || servers.length === 0)
+    throw new InvalidInput("store", withoutSecrets(url), "nats://host:4222, with more hosts behind commas");
+  const parameters = new URLSearchParams(query);
+  for (const name of parameters.keys()) {
+    if (!PARAMETERS.includes(name)) throw new InvalidInput("store", name, `no parameter but ${PARAMETERS.join(", ")}`);
+  }
+  const [user, password] = (credentials ?? "").split(":", 2).map(decodeURIComponent);
+  const token = parameters.get("token") ?? (password === undefined && user !== "" ? user : undefined);
+  return {
+    servers,
+    ...(password === undefined ? {} : { user: user ?? "", password }),
+    ...(token === undefined || token === "" ? {} : { token }),
+    ...given(parameters, "nkey"),
+    ...given(parameters, "creds"),
+    ...(scheme === "tls" || ["tls", "ca", "cert", "key"].some((name) => parameters.has(name))
+      ? { tls: { ...given(parameters, "ca"), ...given(parameters, "cert"), ...given(parameters, "key") } }
+      : {}),
+    store: storeOf(parameters),
+  };
+}
+
+function storeOf(parameters: URLSearchParams): StoreOptions {
+  const replicas = parameters.get("replicas");
+  const storage = parameters.get("storage");
+  const options: StoreOptions = {
+    ...given(parameters, "prefix"),
+    ...given(parameters, "domain"),
+    ...given(parameters, "inbox"),
+    ...(replicas === null ? {} : { replicas: Number(replicas) }),
+    ...(storage === null ? {} : { storage: storage === "memory" ? "memory" : "file" }),
+  };
+  if (storage !== null && storage !== "memory" && storage !== "file")
+    throw new InvalidInput("storage", storage, "file or memory");
+  parseStoreOptions(options);
+  return options;
+}
+
+function given<K extends string>(parameters: URLSearchParams, name: K): Partial<Record<K, string>> {
+  const value = parameters.get(name);
+  const found: Partial<Record<K, string>> = {};
+  if (value !== null) found[name] = value;
+  return found;
+}
+
+function withoutSecrets(url: string): string {
+  return url.replace(/\/\/[^@/]*@/, "//…@").replace(/([?&]token=)[^&]*/, "$1…");
+}

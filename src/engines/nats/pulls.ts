@@ -1,0 +1,237 @@
+/**
+ * Asks consumers for messages. A quick pull takes what is there now; a standing pull waits at the server, and while it does
+ * the consumer is known to be empty. Statuses end here: whoever pulls sees messages, or that there are none.
+ */
+import type { Clock, Timer } from "../../domain/clock.ts";
+import type { Delivery, Subscription, Wire } from "./wire.ts";
+
+/** Pulls end a little before the server would wonder. */
+const STANDING_MS = 30_000;
+/** The server says so often that it still thinks of a standing pull. */
+const HEARTBEAT_MS = 5_000;
+const QUICK_MS = 3_000;
+/** Nobody serves the consumer for the moment. */
+const PAUSE_MS = 250;
+
+export interface Pulled {
+  readonly subject: string;
+  readonly data: Uint8Array;
+  readonly reply: string;
+  readonly sequence: number;
+  /** Of the message, by the server's clock. */
+  readonly at: number;
+  /** Messages that the consumer has beyond this one. */
+  readonly left: number;
+  readonly deliveries: number;
+}
+
+interface Quick {
+  readonly consumer: number;
+  readonly found: Pulled[];
+  readonly want: number;
+  readonly resolve: (found: readonly Pulled[]) => void;
+  timer: Timer;
+}
+
+interface Standing {
+  readonly consumer: number;
+  readonly batch: number;
+  left: number;
+  heard: number;
+}
+
+/** Waiting pulls of one process on a few consumers, by number. */
+export class Pulls {
+  readonly #wire: Wire;
+  readonly #clock: Clock;
+  readonly #inbox: string;
+  readonly #subjects: readonly string[];
+  readonly #names: readonly string[];
+  readonly #arrive: (consumer: number, pulled: Pulled) => void;
+  readonly #ended: (consumer: number) => void;
+  readonly #subscription: Subscription;
+  readonly #quick = new Map<string, Quick>();
+  readonly #quickOf = new Map<number, string>();
+  readonly #standing = new Map<string, Standing>();
+  readonly #standingOf = new Map<number, string>();
+  #count = 0;
+  #timer: Timer | undefined;
+  #closed = false;
+
+  /**
+   * @param subjects where each consumer is asked for its next messages; the last token is its name
+   * @param arrive what a standing pull brought, or a quick one too late
+   * @param ended a standing pull is over
+   */
+  constructor(parts: {
+    readonly wire: Wire;
+    readonly clock: Clock;
+    readonly inbox: string;
+    readonly subjects: readonly string[];
+    readonly arrive: (consumer: number, pulled: Pulled) => void;
+    readonly ended: (consumer: number) => void;
+  }) {
+    this.#wire = parts.wire;
+    this.#clock = parts.clock;
+    this.#inbox = parts.inbox;
+    this.#subjects = parts.subjects;
+    this.#names = parts.subjects.map((subject) => subject.slice(subject.lastIndexOf(".") + 1));
+    this.#arrive = parts.arrive;
+    this.#ended = parts.ended;
+    this.#subscription = parts.wire.subscribe(`${parts.inbox}.*.*`, (delivery) => this.#receive(delivery));
+    parts.wire.watch((up) => {
+      if (!up) this.#forget();
+    });
+  }
+
+  isStanding(consumer: number): boolean {
+    return this.#standingOf.has(consumer);
+  }
+
+  /** What is there now, up to so many. One at a time per consumer: messages say where they come from, not who asked. */
+  quick(consumer: number, want: number): Promise<readonly Pulled[]> {
+    if (this.#closed) return Promise.resolve([]);
+    return new Promise((resolve) => {
+      const token = this.#next();
+      const timer = this.#clock.setTimer(QUICK_MS, () => this.#finish(token));
+      this.#quick.set(token, { consumer, found: [], want, resolve, timer });
+      this.#quickOf.set(consumer, token);
+      this.#ask(consumer, token, { batch: want, no_wait: true });
+    });
+  }
+
+  stand(consumer: number, batch: number): void {
+    if (this.#closed || this.#standingOf.has(consumer)) return;
+    const token = this.#next();
+    this.#standing.set(token, { consumer, batch, left: batch, heard: this.#clock.monotonic() });
+    this.#standingOf.set(consumer, token);
+    this.#ask(consumer, token, { batch, expires: STANDING_MS * 1e6, idle_heartbeat: HEARTBEAT_MS * 1e6 });
+    this.#timer ??= this.#clock.setTimer(HEARTBEAT_MS * 2, () => this.#checkHeard());
+  }
+
+  /** Standing pulls that a server has may be asleep: whoever wants something asks anew. */
+  forgetStanding(): void {
+    this.#standing.clear();
+    this.#standingOf.clear();
+  }
+
+  close(): void {
+    this.#closed = true;
+    // Nobody listens any more: the server withdraws the pulls, and sends nothing into the void.
+    this.#subscription.unsubscribe();
+    this.#timer?.cancel();
+    for (const token of [...this.#quick.keys()]) this.#finish(token);
+    this.#standing.clear();
+    this.#standingOf.clear();
+  }
+
+  #next(): string {
+    this.#count += 1;
+    return this.#count.toString(36);
+  }
+
+  #ask(consumer: number, token: string, request: object): void {
+    const subject = this.#subjects[consumer];
+    if (subject === undefined) return;
+    this.#wire.publish(subject, JSON.stringify(request), { reply: `${this.#inbox}.${consumer}.${token}` });
+  }
+
+  #receive(delivery: Delivery): void {
+    if (delivery.status !== 0) {
+      const [consumer = "", token = ""] = delivery.subject.slice(this.#inbox.length + 1).split(".");
+      this.#receiveStatus(delivery, Number(consumer), token, this.#standing.get(token));
+      return;
+    }
+    const { name, pulled } = readPulled(delivery);
+    const consumer = this.#names.indexOf(name);
+    const quick = this.#quick.get(this.#quickOf.get(consumer) ?? "");
+    if (quick !== undefined) {
+      quick.found.push(pulled);
+      if (quick.found.length >= quick.want || pulled.left === 0) this.#finish(this.#quickOf.get(consumer) ?? "");
+      return;
+    }
+    const token = this.#standingOf.get(consumer) ?? "";
+    const standing = this.#standing.get(token);
+    if (standing !== undefined) {
+      standing.left -= 1;
+      standing.heard = this.#clock.monotonic();
+      if (standing.left <= 0) this.#drop(token, standing);
+    }
+    this.#arrive(consumer, pulled);
+  }
+
+  #receiveStatus(delivery: Delivery, consumer: number, token: string, standing: Standing | undefined): void {
+    if (this.#quick.has(token)) {
+      this.#finish(token);
+      return;
+    }
+    if (standing === undefined) return;
+    if (delivery.status === 100) {
+      standing.heard = this.#clock.monotonic();
+      return;
+    }
+    // 404 and 408: nothing came. 409: the consumer moved, was deleted, or has too many pulls. 503: nobody is there.
+    const atOnce = delivery.status === 404 || delivery.status === 408;
+    if (atOnce) {
+      this.#drop(token, standing);
+      this.#ended(consumer);
+      return;
+    }
+    this.#clock.setTimer(PAUSE_MS, () => {
+      if (this.#standing.get(token) !== standing) return;
+      this.#drop(token, standing);
+      if (!this.#closed) this.#ended(consumer);
+    });
+  }
+
+  #finish(token: string): void {
+    const quick = this.#quick.get(token);
+    if (quick === undefined) return;
+    this.#quick.delete(token);
+    if (this.#quickOf.get(quick.consumer) === token) this.#quickOf.delete(quick.consumer);
+    quick.timer.cancel();
+    quick.resolve(quick.found);
+  }
+
+  #drop(token: string, { consumer }: Standing): void {
+    this.#standing.delete(token);
+    if (this.#standingOf.get(consumer) === token) this.#standingOf.delete(consumer);
+  }
+
+  /** The connection is gone, and with it every pull. */
+  #forget(): void {
+    for (const token of [...this.#quick.keys()]) this.#finish(token);
+    const consumers = [...this.#standingOf.keys()];
+    this.#standing.clear();
+    this.#standingOf.clear();
+    for (const consumer of consumers) this.#ended(consumer);
+  }
+
+  #checkHeard(): void {
+    this.#timer = undefined;
+    const now = this.#clock.monotonic();
+    for (const [token, standing] of this.#standing) {
+      if (now - standing.heard < HEARTBEAT_MS * 2) continue;
+      this.#drop(token, standing);
+      this.#ended(standing.consumer);
+    }
+    if (this.#standing.size > 0 && !this.#closed)
+      this.#timer ??= this.#clock.setTimer(HEARTBEAT_MS * 2, () => this.#checkHeard());
+  }
+}
+
+/** `$JS.ACK.stream.consumer.delivered.sequence.number.time.left`, with domain and account in front on newer ones. */
+function readPulled({ subject, data, reply }: Delivery): { readonly name: string; readonly pulled: Pulled } {
+  const tokens = reply.split(".");
+  const from = tokens.length >= 11 ? 6 : 4;
+  const pulled = {
+    subject,
+    data,
+    reply,
+    deliveries: Number(tokens[from]),
+    sequence: Number(tokens[from + 1]),
+    at: Number(tokens[from + 3]) / 1e6,
+    left: Number(tokens[from + 4]),
+  };
+  return { name: tokens[from - 1] ?? "", pulled };
+}

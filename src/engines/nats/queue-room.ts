@@ -1,0 +1,191 @@
+/** One queue, as one handle works with it: all parts put together. */
+import type { Clock } from "../../domain/clock.ts";
+import type * as port from "../../engine/port.ts";
+import { Claims } from "./claims.ts";
+import { decodeItem } from "./codec.ts";
+import { Counts } from "./counts.ts";
+import { Inspector } from "./inspect.ts";
+import type { JetStream } from "./jetstream.ts";
+import { KeyStore } from "./key-store.ts";
+import { Leases } from "./leases.ts";
+import type { Nonces } from "./nonce.ts";
+import { lookAgain, reap } from "./operate.ts";
+import { type Pulled, Pulls } from "./pulls.ts";
+import { Receipts } from "./receipts.ts";
+import { Sessions } from "./sessions.ts";
+import { type QueueRecord, readRecord } from "./setup.ts";
+import { lastToken, type QueueSubjects } from "./subjects.ts";
+import { Submitter } from "./submit.ts";
+import type { Subscription, Wire } from "./wire.ts";
+
+/** Delayed items that come due are taken in so many at a time. */
+const DUE_BATCH = 64;
+/** Left for headers and for what a state says beside its items. */
+const MARGIN_BYTES = 16_384;
+
+export interface RoomParts {
+  readonly queue: string;
+  readonly record: QueueRecord;
+  readonly js: JetStream;
+  readonly wire: Wire;
+  readonly clock: Clock;
+  readonly nonces: Nonces;
+  readonly random: () => number;
+  readonly subjects: QueueSubjects;
+  readonly shared: string;
+  readonly inbox: string;
+}
+
+export class QueueRoom {
+  readonly levels: readonly string[];
+  readonly store: KeyStore;
+  readonly submitter: Submitter;
+  readonly leases: Leases;
+  readonly inspector: Inspector;
+  readonly subjects: QueueSubjects;
+  readonly #parts: RoomParts;
+  readonly #sessions: Sessions;
+  readonly #background = new Set<Promise<unknown>>();
+  readonly #hearing: Subscription;
+  #claims: Claims | undefined;
+  #pulls: Pulls | undefined;
+  #paused: boolean;
+
+  constructor(parts: RoomParts) {
+    const { js, wire, clock, nonces, subjects, shared, queue, record } = parts;
+    this.#parts = parts;
+    this.levels = record.levels;
+    this.#paused = record.paused;
+    this.subjects = subjects;
+    const receipts = new Receipts(js, subjects, shared, this.levels);
+    const background = (work: Promise<unknown>): void => this.#inBackground(work);
+    const room = wire.server.maxPayload - MARGIN_BYTES;
+    this.store = new KeyStore({ js, subjects, levels: this.levels.length, clock, receipts, nonces, room, background });
+    const counts = new Counts(this.store, shared, () => this.inspector.total());
+    this.inspector = new Inspector(this.store, queue, this.levels, shared, () => counts);
+    this.submitter = new Submitter(this.store, counts, queue, this.levels);
+    this.#sessions = new Sessions({
+      js,
+      wire,
+      subjects,
+      stream: shared,
+      clock,
+      nonces,
+      random: parts.random,
+      reap: () => reap(this.store, this.leases, this.#sessions),
+    });
+    this.leases = new Leases(this.store, this.#sessions, {
+      queue,
+      levelName: (level) => this.levels[level] ?? "",
+      goesOn: () => !this.#paused && (this.#claims?.goesOn ?? false),
+      reserve: (held) => this.#claims?.reserve(held),
+    });
+    // The server's own copy of what is written: nobody has to be told in addition.
+    this.#hearing = wire.subscribe(subjects.queueRecord(), ({ data }) => this.#hear(readRecord(data)));
+  }
+
+  async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
+    if (request.signal.aborted) return [];
+    const claims = this.#claims ?? this.#beginClaims();
+    return await claims.claim(request);
+  }
+
+  async report(): Promise<port.QueueReport> {
+    await this.quiet();
+    return await this.inspector.report(this.#paused);
+  }
+
+  /** What this handle began is done, so that what it reports includes it. */
+  async quiet(): Promise<void> {
+    await this.leases.quiet();
+    await Promise.allSettled([...this.#background]);
+  }
+
+  knowPaused(paused: boolean): void {
+    this.#hear({ levels: this.levels, paused });
+  }
+
+  async close(): Promise<void> {
+    this.#hearing.unsubscribe();
+    await this.#claims?.close();
+    this.#pulls?.close();
+    this.leases.close();
+    await this.quiet();
+    await this.#sessions.close(this.leases.count === 0);
+  }
+
+  #beginClaims(): Claims {
+    const { js, wire, clock, subjects, shared, inbox } = this.#parts;
+    const due = this.levels.length;
+    const consumers = this.levels.map((_, level) => js.nextMessages(subjects.stream, subjects.readyConsumer(level)));
+    const pulls: Pulls = new Pulls({
+      wire,
+      clock,
+      inbox: `${inbox}.${this.#parts.nonces.next()}`,
+      subjects: [...consumers, js.nextMessages(shared, subjects.dueConsumer)],
+      arrive: (consumer, pulled) => {
+        if (consumer === due) this.#inBackground(this.#takeIn(pulled));
+        else this.#claims?.arrive(consumer, pulled);
+        if (consumer === due && !pulls.isStanding(due)) pulls.stand(due, DUE_BATCH);
+      },
+      ended: (consumer) => {
+        if (consumer === due) pulls.stand(due, DUE_BATCH);
+        else this.#claims?.stir();
+      },
+    });
+    const claims = new Claims(this.store, this.leases, pulls, wire);
+    this.#claims = claims;
+    this.#pulls = pulls;
+    wire.watch((up) => {
+      if (!up) return;
+      pulls.stand(due, DUE_BATCH);
+      claims.lookAnew();
+    });
+    pulls.stand(due, DUE_BATCH);
+    this.#inBackground(this.#sessions.watch());
+    return claims;
+  }
+
+  /** A delayed item has come due, or a back-off is over. */
+  async #takeIn({ subject, data, reply, sequence, deliveries }: Pulled): Promise<void> {
+    const key = lastToken(subject);
+    if (data.length === 0) {
+      await lookAgain(this.store, key);
+    } else {
+      const { dueAt: _due, ...item } = decodeItem(data, sequence);
+      const front = item.attempts > 0;
+      const again = deliveries > 1 && (await this.#isHere(key, item.unique, item.level));
+      if (!again) await this.submitter.arrive(key, { item: { ...item, place: 0, dueAt: undefined }, front });
+    }
+    await this.store.js.remove(this.#parts.shared, sequence);
+    this.#parts.wire.publish(reply, "+ACK");
+  }
+
+  /** Whether somebody who died right after took the item in already. */
+  async #isHere(key: string, unique: string, level: number): Promise<boolean> {
+    const { state } = await this.store.read(key);
+    if (state.items.some((item) => item.unique === unique)) return true;
+    for (let after = state.taken[level] ?? 0; ;) {
+      const page = await this.store.few(key, level, after, 256);
+      if (page.some(({ item }) => item.unique === unique)) return true;
+      const last = page.at(-1);
+      if (last === undefined) return false;
+      after = last.sequence;
+    }
+  }
+
+  #hear({ paused }: QueueRecord): void {
+    this.#paused = paused;
+    // A pull that stood while its consumer was paused is not woken by the server.
+    if (!paused) this.#claims?.lookAnew();
+  }
+
+  #inBackground(work: Promise<unknown>): void {
+    const done: Promise<unknown> = work
+      .catch(() => undefined)
+      .finally(() => {
+        this.#background.delete(done);
+      });
+    this.#background.add(done);
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * Requests and replies over one reply subscription and a map, because a subscription, a timer and a promise chain per
+ * request cost three times the request. Time runs out in two generations: one timer for all.
+ */
+import type { Clock, Timer } from "../../domain/clock.ts";
+import { Closed } from "../../domain/errors.ts";
+import type { Delivery, Subscription, Wire } from "./wire.ts";
+
+/** No reply came: what was asked for may or may not have happened. */
+export class Lost extends Error {
+  constructor(subject: string) {
+    super(`No reply came to ${subject}.`);
+    this.name = "Lost";
+  }
+}
+
+/** Replies are given up after one to two of these. */
+const GENERATION_MS = 4_000;
+/** More would only stand in the server's queues: its API drops all that wait when too many do. */
+const MOST_IN_FLIGHT = 2_048;
+
+interface Waiting {
+  readonly subject: string;
+  readonly resolve: (delivery: Delivery) => void;
+  readonly reject: (error: Error) => void;
+  /** Keeps listening until this says that it was the last. */
+  readonly more: ((delivery: Delivery) => boolean) | undefined;
+}
+
+interface Unsent {
+  readonly send: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class Requests {
+  readonly #wire: Wire;
+  readonly #clock: Clock;
+  readonly #inbox: string;
+  readonly #subscription: Subscription;
+  readonly #unsent: Unsent[] = [];
+  #young = new Map<string, Waiting>();
+  #old = new Map<string, Waiting>();
+  #count = 0;
+  #timer: Timer | undefined;
+  #closed = false;
+
+  constructor(wire: Wire, clock: Clock, inbox: string) {
+    this.#wire = wire;
+    this.#clock = clock;
+    this.#inbox = `${inbox}.r.`;
+    this.#subscription = wire.subscribe(`${this.#inbox}*`, (delivery) => this.#receive(delivery));
+    wire.watch((up) => {
+      // What was under way may have been lost with the connection; nobody else will say so.
+      if (!up) this.#lose([...this.#old.values(), ...this.#young.values()]);
+    });
+  }
+
+  send(subject: string, data: Uint8Array | string, headers?: Uint8Array): Promise<Delivery> {
+    return new Promise((resolve, reject) =>
+      this.#begin(subject, data, headers, { subject, resolve, reject, more: undefined }),
+    );
+  }
+
+  /** Several replies to one request: all until the one that ends them, which resolves. */
+  collect(subject: string, data: Uint8Array | string, more: (delivery: Delivery) => boolean): Promise<Delivery> {
+    return new Promise((resolve, reject) => this.#begin(subject, data, undefined, { subject, resolve, reject, more }));
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#subscription.unsubscribe();
+    this.#timer?.cancel();
+    this.#lose([...this.#old.values(), ...this.#young.values()]);
+    for (const { reject } of this.#unsent.splice(0)) reject(new Closed());
+  }
+
+  #begin(subject: string, data: Uint8Array | string, headers: Uint8Array | undefined, waiting: Waiting): void {
+    if (this.#closed) {
+      waiting.reject(new Closed());
+      return;
+    }
+    const send = (): void => this.#sendNow(subject, data, headers, waiting);
+    if (this.#young.size + this.#old.size < MOST_IN_FLIGHT) send();
+    else this.#unsent.push({ send, reject: waiting.reject });
+  }
+
+  #sendNow(subject: string, data: Uint8Array | string, headers: Uint8Array | undefined, waiting: Waiting): void {
+    this.#count += 1;
+    const token = this.#count.toString(36);
+    this.#young.set(token, waiting);
+    this.#timer ??= this.#clock.setTimer(GENERATION_MS, () => this.#grow());
+    const reply = this.#inbox + token;
+    try {
+      this.#wire.publish(subject, data, headers === undefined ? { reply } : { reply, headers });
+    } catch (error) {
+      this.#young.delete(token);
+      waiting.reject(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  #receive(delivery: Delivery): void {
+    const token = delivery.subject.slice(this.#inbox.length);
+    const waiting = this.#young.get(token) ?? this.#old.get(token);
+    if (waiting === undefined) return;
+    if (waiting.more?.(delivery) === true) return;
+    if (!this.#young.delete(token)) this.#old.delete(token);
+    this.#unsent.shift()?.send();
+    waiting.resolve(delivery);
+  }
+
+  #grow(): void {
+    const lost = [...this.#old.values()];
+    this.#old = this.#young;
+    this.#young = new Map();
+    this.#timer = this.#old.size > 0 ? this.#clock.setTimer(GENERATION_MS, () => this.#grow()) : undefined;
+    for (const { subject, reject } of lost) reject(new Lost(subject));
+    for (let free = lost.length; free > 0 && this.#unsent.length > 0; free -= 1) this.#unsent.shift()?.send();
+  }
+
+  #lose(lost: readonly Waiting[]): void {
+    this.#old.clear();
+    this.#young.clear();
+    for (const { subject, reject } of lost) reject(new Lost(subject));
+    const unsent = this.#unsent.splice(0, MOST_IN_FLIGHT);
+    for (const { send } of unsent) send();
+  }
+}

@@ -1,0 +1,183 @@
+/**
+ * How a key changes, as pure functions from one state to the next. Who writes it, and what happens when somebody else was
+ * faster, is not known here.
+ */
+import type { Ending, Outcome } from "../../engine/port.ts";
+import { EMPTY_PAYLOAD } from "../../domain/payload.ts";
+import type { KeyItem, KeyState, StateLease, Todo, Waiting } from "./state.ts";
+
+/** An item of this size may travel in the key's own state while the key is busy. */
+const MOST_CARRIED_BYTES = 16_384;
+
+/** The first item in line at each level, if there is one. */
+export type Heads = readonly (Waiting | undefined)[];
+
+export const NO_HEADS: Heads = [];
+
+type Choice =
+  | { readonly type: "item"; readonly item: KeyItem; readonly from: Waiting | undefined }
+  | { readonly type: "blocked"; readonly until: number }
+  | { readonly type: "none" };
+
+/** The most urgent level first; within it what the state carries, then the line. A back-off blocks its level and those below. */
+export function choose(items: readonly KeyItem[], heads: Heads, levels: number, now: number): Choice {
+  for (let level = 0; level < levels; level += 1) {
+    const carried = items.find((item) => item.level === level);
+    const from = carried === undefined ? heads[level] : undefined;
+    const item = carried ?? from?.item;
+    if (item === undefined) continue;
+    if (item.dueAt !== undefined && item.dueAt > now) return { type: "blocked", until: item.dueAt };
+    return { type: "item", item, from };
+  }
+  return { type: "none" };
+}
+
+/** A key that nobody has, with these items and this line, as it stands now. */
+export function free(state: KeyState, items: readonly KeyItem[], heads: Heads, levels: number, now: number): KeyState {
+  const base: KeyState = { ...state, items, lease: undefined };
+  if (state.paused) return { ...base, kind: "parked", more: true };
+  const choice = choose(items, heads, levels, now);
+  switch (choice.type) {
+    case "item":
+      return { ...take(base, choice.item, choice.from), kind: "ready" };
+    case "blocked":
+      return { ...base, kind: "parked", more: true, todo: [...base.todo, { type: "wake", dueAt: choice.until }] };
+    case "none":
+      return { ...base, kind: "idle", more: false };
+  }
+}
+
+/** The state with this item at its front, out of the line if it came from there. */
+function take(state: KeyState, item: KeyItem, from: Waiting | undefined): KeyState {
+  const { dueAt: _over, ...rest } = item;
+  const items = [{ ...rest, dueAt: undefined }, ...state.items.filter((other) => other !== item)];
+  if (from === undefined) return { ...state, items };
+  const taken = [...state.taken];
+  for (let level = taken.length; level < item.level; level += 1) taken[level] = 0;
+  taken[item.level] = from.sequence;
+  return { ...state, items, taken, takenLeft: state.takenLeft + 1 };
+}
+
+/** The first item starts. */
+export function start(state: KeyState, lease: StateLease): KeyState {
+  const [first, ...rest] = state.items;
+  const items = first === undefined ? [] : [{ ...first, attempts: first.attempts + 1 }, ...rest];
+  return { ...state, kind: "running", items, lease, more: false };
+}
+
+export function hold(state: KeyState, lease: StateLease): KeyState {
+  // Items may have joined the line of a ready key without a word.
+  return { ...state, kind: "held", lease, more: true };
+}
+
+export type Joining =
+  | { readonly type: "write"; readonly state: KeyState }
+  /** The state stays; the item goes into the line, on condition that the state has stayed. */
+  | { readonly type: "append" };
+
+/** An item arrives. `front`: before those of its level. `room`: bytes that a state may still take. */
+export function join(
+  state: KeyState,
+  item: KeyItem,
+  front: boolean,
+  levels: number,
+  now: number,
+  room: number,
+): Joining {
+  const [head] = state.items;
+  const fits = sizeOf(item) <= room;
+  switch (state.kind) {
+    case "idle":
+      return { type: "write", state: { ...state, kind: "ready", items: [item] } };
+    case "ready":
+      if (fits && (head === undefined || item.level < head.level || (front && item.level === head.level)))
+        return { type: "write", state: { ...state, items: [item, ...state.items] } };
+      return front && fits
+        ? { type: "write", state: { ...state, items: behind(state.items, item, 1) } }
+        : { type: "append" };
+    case "parked": {
+      const choice = choose([...state.items, item], NO_HEADS, levels, now);
+      if (fits && !state.paused && choice.type === "item" && choice.item === item)
+        return {
+          type: "write",
+          state: { ...take(state, item, undefined), kind: "ready", lease: undefined, more: false },
+        };
+      break;
+    }
+    case "running":
+    case "held":
+      break;
+  }
+  if (front && fits)
+    return { type: "write", state: { ...state, items: behind(state.items, item, state.kind === "running" ? 1 : 0) } };
+  if (state.more) return { type: "append" };
+  const alone = state.items.length <= (state.kind === "running" ? 1 : 0);
+  return alone && sizeOf(item) <= Math.min(room, MOST_CARRIED_BYTES)
+    ? { type: "write", state: { ...state, items: [...state.items, item] } }
+    : { type: "write", state: { ...state, more: true } };
+}
+
+/** Before the others of its level, but never before what runs. */
+function behind(items: readonly KeyItem[], item: KeyItem, from: number): readonly KeyItem[] {
+  return [...items.slice(0, from), item, ...items.slice(from)];
+}
+
+export function sizeOf({ payload, headers }: KeyItem): number {
+  const body = typeof payload.body === "string" ? payload.body.length * 3 : payload.body.length;
+  return body + 512 + (headers === undefined ? 0 : JSON.stringify(headers).length * 3);
+}
+
+/** What is left of a running or held key when its lease ends so. The caller lets `free` or `start` go on with it. */
+export interface Ended {
+  readonly items: readonly KeyItem[];
+  readonly todo: readonly Todo[];
+}
+
+export function end(state: KeyState, ending: Ending, now: number): Ended {
+  const [item, ...rest] = state.items;
+  if (state.kind !== "running" || item === undefined) return { items: state.items, todo: [] };
+  const wanted: Ending =
+    state.lease?.cancelRequested === true && (ending.type === "retry" || ending.type === "release")
+      ? { type: "cancelled" }
+      : ending;
+  const over = { at: now, attempt: item.attempts };
+  switch (wanted.type) {
+    case "done":
+      return {
+        items: rest,
+        todo: ended(item, {
+          state: "done",
+          ...over,
+          ...(wanted.result === undefined ? {} : { result: wanted.result }),
+        }),
+      };
+    case "cancelled":
+      return { items: rest, todo: ended(item, { state: "cancelled", ...over }) };
+    case "dead":
+      return { items: rest, todo: [{ type: "dead", item, at: now, failure: wanted.failure }] };
+    case "release":
+      return { items: [{ ...item, attempts: item.attempts - 1 }, ...rest], todo: [] };
+    case "retry":
+      if (wanted.delayMs > 0 && wanted.place === "yield")
+        return { items: rest, todo: [{ type: "later", item, dueAt: now + wanted.delayMs }] };
+      return {
+        items: [{ ...item, dueAt: wanted.delayMs > 0 ? now + wanted.delayMs : undefined }, ...rest],
+        todo: [],
+      };
+  }
+}
+
+/** Nobody settled in time: the item is back in its place, unless it was to be cancelled. */
+export function expire(state: KeyState, now: number): Ended {
+  const [item, ...rest] = state.items;
+  if (state.kind !== "running" || item === undefined) return { items: state.items, todo: [] };
+  if (state.lease?.cancelRequested !== true) return { items: state.items, todo: [] };
+  return { items: rest, todo: ended(item, { state: "cancelled", at: now, attempt: item.attempts }) };
+}
+
+/** Nothing is written about items that nobody asked to remember. */
+export function ended(item: KeyItem, outcome: Outcome): readonly Todo[] {
+  return item.keepMs === 0
+    ? []
+    : [{ type: "ended", item: { ...item, payload: EMPTY_PAYLOAD, headers: undefined }, outcome }];
+}

@@ -1,0 +1,108 @@
+/**
+ * How a key stands: one message, the last one on the key's state subjects. It is the only authority. Everything else in the
+ * stream (older states, waiting items that were taken, deliveries of consumers) means what this message says it means.
+ */
+import type { Failure } from "../../domain/failure.ts";
+import type { Payload } from "../../domain/payload.ts";
+import type { Outcome } from "../../engine/port.ts";
+
+/**
+ * - `ready`: its first item may start. The only state that consumers deliver.
+ * - `running`: its first item is worked on. `held`: a lease without an item.
+ * - `parked`: nobody has it, and nothing may start: a back-off, or a pause.
+ * - `idle`: nothing is left. It vanishes by itself.
+ */
+export type Kind = "ready" | "running" | "held" | "parked" | "idle";
+
+export interface KeyState {
+  readonly kind: Kind;
+  /** Of the write, to know it again when its reply was lost. */
+  readonly nonce: string;
+  /** In the order in which they go: items here go before items of their level that wait in the line. */
+  readonly items: readonly KeyItem[];
+  /** Per level: waiting items up to this sequence were taken. */
+  readonly taken: readonly number[];
+  /** How many of those are still in the stream. */
+  readonly takenLeft: number;
+  /** True: whoever has the key will look at the line before it lets go, so an item may join without a word. */
+  readonly more: boolean;
+  readonly paused: boolean;
+  readonly lease: StateLease | undefined;
+  /** Older states of this key that may still be in the stream. They must be gone before this one may vanish. */
+  readonly below: readonly number[];
+  /** An older record may lie below a ready key; the next record removes it. */
+  readonly recordBelow: boolean;
+  /** What has to be written elsewhere because of this change. It must be done before this state may vanish. */
+  readonly todo: readonly Todo[];
+}
+
+export interface StateLease {
+  /** 0: the sequence of this very message. */
+  readonly fence: number;
+  readonly session: string;
+  readonly worker: string;
+  readonly since: number;
+  readonly leaseMs: number;
+  /** Of the claim or hold that made it, to know it again when the reply was lost. */
+  readonly nonce: string;
+  readonly progress: number | undefined;
+  readonly cancelRequested: boolean;
+}
+
+export interface KeyItem {
+  /** Made by the submitter, to know the item again when a reply was lost. */
+  readonly unique: string;
+  /** Undefined: named after its key and its place. */
+  readonly id: string | undefined;
+  /** Its place: the sequence of the message that brought it. 0: of this very message. */
+  readonly place: number;
+  readonly level: number;
+  readonly attempts: number;
+  readonly submittedAt: number;
+  readonly payload: Payload;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly keepMs: number;
+  /** End of its back-off. */
+  readonly dueAt: number | undefined;
+}
+
+export type Todo =
+  /** The item ended, and is remembered. */
+  | { readonly type: "ended"; readonly item: KeyItem; readonly outcome: Outcome }
+  | { readonly type: "dead"; readonly item: KeyItem; readonly at: number; readonly failure: Failure }
+  /** The item steps aside until it is due. */
+  | { readonly type: "later"; readonly item: KeyItem; readonly dueAt: number }
+  /** The key is to be looked at again when its back-off is over. */
+  | { readonly type: "wake"; readonly dueAt: number };
+
+export const NOTHING: KeyState = {
+  kind: "idle",
+  nonce: "",
+  items: [],
+  taken: [],
+  takenLeft: 0,
+  more: false,
+  paused: false,
+  lease: undefined,
+  below: [],
+  recordBelow: false,
+  todo: [],
+};
+
+/** A state with the sequence of its message; 0 when there is none. */
+export interface Seen {
+  readonly sequence: number;
+  readonly state: KeyState;
+}
+
+export const UNSEEN: Seen = { sequence: 0, state: NOTHING };
+
+/** An item that stands in the line, and where. */
+export interface Waiting {
+  readonly sequence: number;
+  readonly item: KeyItem;
+}
+
+export function isRecord({ kind }: KeyState): boolean {
+  return kind !== "ready";
+}

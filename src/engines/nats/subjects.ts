@@ -1,0 +1,163 @@
+/**
+ * Every name that the engine uses on a server. Two kinds of streams: one per queue for what changes with every item,
+ * and one that all queues share for what is remembered.
+ */
+import { tokenOf } from "./key-token.ts";
+
+export class Subjects {
+  readonly prefix: string;
+
+  constructor(prefix: string) {
+    this.prefix = prefix;
+  }
+
+  /** The stream that all queues share. */
+  get shared(): string {
+    return this.prefix;
+  }
+
+  get allShared(): string {
+    return `${this.prefix}.c.>`;
+  }
+
+  queueRecord(queue: string): string {
+    return `${this.prefix}.c.queue.${queue}`;
+  }
+
+  get allQueueRecords(): string {
+    return `${this.prefix}.c.queue.*`;
+  }
+
+  of(queue: string): QueueSubjects {
+    return new QueueSubjects(this.prefix, queue);
+  }
+}
+
+export class QueueSubjects {
+  readonly stream: string;
+  readonly #own: string;
+  readonly #shared: string;
+  readonly #queue: string;
+
+  constructor(prefix: string, queue: string) {
+    // The prefix has no hyphen, so the name can be read in one way only.
+    this.stream = `${prefix}-${queue}`;
+    this.#own = `${prefix}.q.${queue}`;
+    this.#shared = `${prefix}.c`;
+    this.#queue = queue;
+  }
+
+  get all(): string {
+    return `${this.#own}.>`;
+  }
+
+  /** A ready key. */
+  ready(level: number, key: string): string {
+    return `${this.#own}.s.${level}.${key}`;
+  }
+
+  readyAt(level: number): string {
+    return `${this.#own}.s.${level}.>`;
+  }
+
+  readyConsumer(level: number): string {
+    return `ready-${level}`;
+  }
+
+  /** A key that is not ready: it runs, is held, waits out a back-off, is paused, or has just become idle. */
+  record(key: string): string {
+    return `${this.#own}.s.run.${key}`;
+  }
+
+  get allRecords(): string {
+    return `${this.#own}.s.run.*`;
+  }
+
+  /** Whatever says how a key stands. Every change of a key is a compare-and-swap on exactly this text. */
+  state(key: string): string {
+    return `${this.#own}.s.*.${key}`;
+  }
+
+  get allStates(): string {
+    return `${this.#own}.s.>`;
+  }
+
+  waiting(level: number, key: string): string {
+    return `${this.#own}.w.${level}.${key}`;
+  }
+
+  waitingOf(key: string): string {
+    return `${this.#own}.w.*.${key}`;
+  }
+
+  waitingAt(level: number): string {
+    return `${this.#own}.w.${level}.>`;
+  }
+
+  waitingConsumer(level: number): string {
+    return `waiting-${level}`;
+  }
+
+  get allWaiting(): string {
+    return `${this.#own}.w.>`;
+  }
+
+  session(id: string): string {
+    return `${this.#shared}.session.${this.#queue}.${id}`;
+  }
+
+  get allSessions(): string {
+    return `${this.#shared}.session.${this.#queue}.*`;
+  }
+
+  receipt(id: string): string {
+    return `${this.#shared}.id.${this.#queue}.${tokenOf(id)}`;
+  }
+
+  dead(id: string): string {
+    return `${this.#shared}.dead.${this.#queue}.${tokenOf(id)}`;
+  }
+
+  get allDead(): string {
+    return `${this.#shared}.dead.${this.#queue}.*`;
+  }
+
+  /** A delayed item, until the server publishes it to `due`. */
+  later(key: string, unique: string): string {
+    return `${this.#shared}.later.${this.#queue}.${key}.${unique}`;
+  }
+
+  laterOf(key: string): string {
+    return `${this.#shared}.later.${this.#queue}.${key}.*`;
+  }
+
+  get allLater(): string {
+    return `${this.#shared}.later.${this.#queue}.>`;
+  }
+
+  /** The end of a key's back-off, until the server publishes it to `due`. */
+  wake(key: string): string {
+    return `${this.#shared}.wake.${this.#queue}.${key}`;
+  }
+
+  due(key: string): string {
+    return `${this.#shared}.due.${this.#queue}.${key}`;
+  }
+
+  get allDue(): string {
+    return `${this.#shared}.due.${this.#queue}.*`;
+  }
+
+  get dueConsumer(): string {
+    return `due-${this.#queue}`;
+  }
+
+  queueRecord(): string {
+    return `${this.#shared}.queue.${this.#queue}`;
+  }
+}
+
+/** The last token of a subject: the key, or what makes it unique. */
+export function lastToken(subject: string): string {
+  return subject.slice(subject.lastIndexOf(".") + 1);
+}

@@ -1,0 +1,366 @@
+/**
+ * Accepts items. An item for an idle key is one write: the key becomes ready with the item in it. An item for a busy key is
+ * one write too: it joins the line, on condition that the key stands as this process last saw it.
+ */
+import { type BatonError, InvalidInput, KeyBusy, KeyFull, QueueFull } from "../../domain/errors.ts";
+import type { Accepted, Submission, SubmitResult } from "../../engine/port.ts";
+import type { Counts } from "./counts.ts";
+import { textOf, tokenOf } from "./key-token.ts";
+import type { KeyStore } from "./key-store.ts";
+import { assignedId, itemId, type Receipt } from "./receipts.ts";
+import { ended, free, join, NO_HEADS, sizeOf } from "./rules.ts";
+import { type KeyItem, type KeyState, type Seen, UNSEEN } from "./state.ts";
+
+/** Keys of which this process remembers how they stand. */
+const MOST_REMEMBERED = 20_000;
+/** Items of one key that are on their way at once. */
+const MOST_TOGETHER = 256;
+/** Beyond this many, what a key or queue holds is not counted before every item. */
+const EXACT_BELOW = 1_000;
+
+export interface Arrival {
+  readonly item: KeyItem;
+  readonly front: boolean;
+}
+
+type Joined = { readonly place: number } | { readonly error: BatonError };
+
+export class Submitter {
+  readonly #store: KeyStore;
+  readonly #counts: Counts;
+  readonly #queue: string;
+  readonly #levels: readonly string[];
+  /** Submissions of one key take effect one after the other. */
+  readonly #lanes = new Map<string, Promise<unknown>>();
+  readonly #remembered = new Map<string, Seen>();
+  /** Per key: items that may be added before its line is counted again. */
+  readonly #allowance = new Map<string, number>();
+
+  constructor(store: KeyStore, counts: Counts, queue: string, levels: readonly string[]) {
+    this.#store = store;
+    this.#counts = counts;
+    this.#queue = queue;
+    this.#levels = levels;
+  }
+
+  /** Results in the order of the submissions. */
+  async submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+    const results: SubmitResult[] = [];
+    const lanes = new Map<string, { readonly index: number; readonly submission: Submission }[]>();
+    for (const [index, submission] of submissions.entries()) {
+      const lane = lanes.get(submission.key);
+      if (lane === undefined) lanes.set(submission.key, [{ index, submission }]);
+      else lane.push({ index, submission });
+    }
+    const begun = [...lanes].map(async ([key, entries]) => {
+      const answers = await this.#inLane(tokenOf(key), () =>
+        this.#accept(
+          tokenOf(key),
+          entries.map(({ submission }) => submission),
+        ),
+      );
+      for (const [at, { index }] of entries.entries()) {
+        const answer = answers[at];
+        if (answer !== undefined) results[index] = answer;
+      }
+    });
+    const lost = (await Promise.allSettled(begun)).find((one) => one.status === "rejected");
+    if (lost !== undefined) throw lost.reason;
+    return results;
+  }
+
+  /** An item that is accepted already comes to its key: it was delayed, or dead. */
+  async arrive(key: string, arrival: Arrival): Promise<void> {
+    await this.#inLane(key, () => this.#join(key, arrival.item, arrival.front));
+  }
+
+  /** What this process wrote itself spares it a look. */
+  remember(key: string, seen: Seen): void {
+    this.#remembered.delete(key);
+    if (seen.state.kind !== "ready" && !(seen.state.kind !== "idle" && seen.state.more)) return;
+    // The payloads are the store's business.
+    this.#remembered.set(key, seen);
+    if (this.#remembered.size <= MOST_REMEMBERED) return;
+    const [oldest] = this.#remembered.keys();
+    if (oldest !== undefined) this.#remembered.delete(oldest);
+  }
+
+  async #inLane<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#lanes.get(key);
+    const mine = before === undefined ? work() : before.then(work, work);
+    this.#lanes.set(key, mine);
+    try {
+      return await mine;
+    } finally {
+      if (this.#lanes.get(key) === mine) this.#lanes.delete(key);
+    }
+  }
+
+  async #accept(key: string, submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+    const results: SubmitResult[] = [];
+    for (let at = 0; at < submissions.length;) {
+      const together = this.#together(submissions.slice(at, at + MOST_TOGETHER));
+      if (together.length > 1) {
+        const accepted = await this.#appendTogether(key, together);
+        results.push(...accepted);
+        at += accepted.length;
+        if (accepted.length > 0) continue;
+      }
+      const submission = submissions[at];
+      if (submission !== undefined) results.push(await this.#acceptOne(key, submission));
+      at += 1;
+    }
+    return results;
+  }
+
+  /** The first few that can join a line at once: nothing has to be looked up for them. */
+  #together(submissions: readonly Submission[]): readonly Submission[] {
+    const end = submissions.findIndex(
+      ({ id, mode, delayMs, keyLimit, queueLimit, keepMs, level }) =>
+        id !== undefined ||
+        keepMs > 0 ||
+        mode !== "fifo" ||
+        delayMs > 0 ||
+        keyLimit <= EXACT_BELOW ||
+        queueLimit <= EXACT_BELOW ||
+        !this.#levels.includes(level),
+    );
+    return end === -1 ? submissions : submissions.slice(0, end);
+  }
+
+  /** Those of a run of submissions that joined the line; the rest is left for one by one. */
+  async #appendTogether(key: string, submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+    const seen = this.#remembered.get(key);
+    // A replicated stream refuses a second condition on a key while the first is on its way.
+    if (seen === undefined || this.#store.js.isReplicated(this.#store.subjects.stream)) return [];
+    const items = submissions.map((submission) => this.#itemOf(submission));
+    const end = items.findIndex(
+      (item) => join(seen.state, item, false, this.#store.levels, this.#store.clock.wall(), 0).type !== "append",
+    );
+    const joining = end === -1 ? items : items.slice(0, end);
+    if (joining.length === 0 || !(await this.#hasRoom(key, joining.length, submissions[0]))) return [];
+    const places = await Promise.all(joining.map((item) => this.#store.append(key, seen, item)));
+    const refused = places.indexOf(undefined);
+    if (refused !== -1) this.#remembered.delete(key);
+    // Once the key has changed, every later one was refused too: the order is kept.
+    const accepted = refused === -1 ? joining.length : refused;
+    return joining
+      .slice(0, accepted)
+      .map((item, at) => this.#accepted(key, { ...item, place: places[at] ?? 0 }, false, []));
+  }
+
+  async #acceptOne(key: string, submission: Submission): Promise<SubmitResult> {
+    const { id } = submission;
+    if (id !== undefined) return await this.#acceptWithId(key, submission, id);
+    const refusal = await this.#refusal(key, submission);
+    if (refusal !== undefined) return { ok: false, error: refusal };
+    return await this.#place(key, submission, this.#itemOf(submission));
+  }
+
+  /**
+   * The id is reserved first, then the item is put in its place, then the id says so. Whoever finds an id that is only
+   * reserved takes it over with an item of its own; of the two items only the one that the id names is ever run.
+   */
+  async #acceptWithId(key: string, submission: Submission, id: string): Promise<SubmitResult> {
+    const { receipts } = this.#store;
+    for (;;) {
+      const found = await receipts.find(id);
+      if (found !== undefined && found.receipt.pending === undefined) return duplicate(id, found.receipt);
+      const refusal = await this.#refusal(key, submission);
+      if (refusal !== undefined) return { ok: false, error: refusal };
+      const item = this.#itemOf(submission);
+      const receipt: Receipt = {
+        key: textOf(key),
+        level: submission.level,
+        at: item.submittedAt,
+        unique: item.unique,
+        keepMs: item.keepMs,
+      };
+      const reserved = await receipts.reserve(id, receipt, found?.sequence ?? 0);
+      if (reserved === undefined) continue;
+      const result = await this.#place(key, submission, item);
+      if (!result.ok) {
+        await receipts.forget(reserved);
+        return result;
+      }
+      const confirmed = await receipts.confirm(id, receipt, reserved);
+      if (confirmed !== undefined) return result;
+      const other = await receipts.find(id);
+      // It was so quick that it has ended already; or another submission of the same id was faster.
+      if (other === undefined || other.receipt.unique === item.unique) return result;
+      if (other.receipt.pending === undefined) return duplicate(id, other.receipt);
+    }
+  }
+
+  async #place(key: string, submission: Submission, item: KeyItem): Promise<SubmitResult> {
+    const { mode, delayMs } = submission;
+    const now = this.#store.clock.wall();
+    const replaced = mode === "latest" ? await this.#replace(key, delayMs > 0 ? undefined : item, now) : [];
+    if (delayMs > 0) {
+      const named = { ...item, id: item.id ?? assignedId(key, item.unique) };
+      await this.#store.receipts.delay(key, named, item.submittedAt + delayMs, false);
+      return this.#accepted(key, named, false, replaced);
+    }
+    if (mode === "latest") return this.#accepted(key, await this.#placed(key, item), false, replaced);
+    const joined = await this.#join(key, item, false, mode === "strict");
+    if ("error" in joined) return { ok: false, error: joined.error };
+    return this.#accepted(key, { ...item, place: joined.place }, false, replaced);
+  }
+
+  /** Of an item that was just written into the state of its key. */
+  async #placed(key: string, item: KeyItem): Promise<KeyItem> {
+    if (item.id !== undefined) return item;
+    const { state } = await this.#store.read(key);
+    return state.items.find(({ unique }) => unique === item.unique) ?? item;
+  }
+
+  async #join(key: string, item: KeyItem, front: boolean, strict = false): Promise<Joined> {
+    const store = this.#store;
+    let seen = this.#remembered.get(key) ?? UNSEEN;
+    for (;;) {
+      if (strict && seen.state.kind !== "idle") {
+        seen = await store.read(key);
+        if (seen.state.kind !== "idle") return { error: new KeyBusy(this.#queue, textOf(key)) };
+      }
+      const room = store.room - seen.state.items.reduce((sum, one) => sum + sizeOf(one), 0);
+      const joining = join(seen.state, item, front, store.levels, store.clock.wall(), room);
+      if (joining.type === "append") {
+        const place = await store.append(key, seen, item);
+        if (place !== undefined) {
+          this.remember(key, seen);
+          return { place };
+        }
+      } else {
+        const written = await this.#write(key, seen, joining.state);
+        if (written !== undefined) {
+          this.remember(key, written);
+          const carried = written.state.items.find(({ unique }) => unique === item.unique);
+          if (carried !== undefined) return { place: carried.place };
+          seen = written;
+          continue;
+        }
+      }
+      this.#remembered.delete(key);
+      seen = await store.read(key);
+    }
+  }
+
+  /** A write by somebody who does not have the key. */
+  async #write(key: string, seen: Seen, next: KeyState): Promise<Seen | undefined> {
+    const written = await this.#store.write(key, seen, next);
+    if (written !== undefined && (written.state.below.length > 0 || written.state.todo.length > 0))
+      this.#store.background(this.#store.clear(key, written));
+    return written;
+  }
+
+  /** Mode latest: the item takes the place of everything that waits. Gives the ids of what it replaced. */
+  async #replace(key: string, item: KeyItem | undefined, now: number): Promise<readonly string[]> {
+    const store = this.#store;
+    const replaced: KeyItem[] = [];
+    for (const delayed of await store.receipts.delayed(key)) {
+      if (await store.receipts.takeBack(delayed)) replaced.push(delayed.item);
+    }
+    const removed = new Map<number, KeyItem>();
+    let before: readonly KeyItem[] = [];
+    await store.change(key, async (seen) => {
+      const { state } = seen;
+      for (let level = 0; level < store.levels; level += 1) {
+        for (;;) {
+          const line = await store.few(key, level, state.taken[level] ?? 0, 64);
+          if (line.length === 0) break;
+          for (const { sequence, item: waiting } of line) {
+            if (await store.js.remove(store.subjects.stream, sequence)) removed.set(sequence, waiting);
+          }
+        }
+      }
+      const running = state.kind === "running" ? state.items.slice(0, 1) : [];
+      before = [
+        ...state.items.slice(running.length),
+        // One that its key had taken meanwhile runs, and is not replaced.
+        ...[...removed]
+          .filter(([sequence, { level }]) => sequence > (state.taken[level] ?? 0))
+          .map(([, waiting]) => waiting),
+      ];
+      const todo = before.flatMap((old) => ended(old, { state: "replaced", at: now, attempt: old.attempts }));
+      const items = item === undefined ? running : [...running, item];
+      const base = { ...state, items, todo: [...state.todo, ...todo] };
+      return state.lease === undefined ? free(base, items, NO_HEADS, store.levels, now) : { ...base, more: state.more };
+    });
+    this.#remembered.delete(key);
+    const delayedToo = replaced.flatMap((old) => ended(old, { state: "replaced", at: now, attempt: old.attempts }));
+    for (const todo of delayedToo) await store.receipts.perform(todo, key);
+    return [...before.toSorted((a, b) => a.level - b.level || a.place - b.place), ...replaced].map((old) =>
+      itemId(old, key),
+    );
+  }
+
+  /** Why an item is not accepted, as far as limits go. */
+  async #refusal(key: string, submission: Submission): Promise<BatonError | undefined> {
+    const { mode, level, keyLimit, queueLimit } = submission;
+    if (!this.#levels.includes(level)) return new InvalidInput("level", level, `one of ${this.#levels.join(", ")}`);
+    if (mode === "strict" && (await this.#isBusy(key))) return new KeyBusy(this.#queue, textOf(key));
+    if (mode === "fifo" && !(await this.#hasRoom(key, 1, submission)))
+      return new KeyFull(this.#queue, textOf(key), keyLimit);
+    if (mode === "latest" && (await this.#counts.behind(key)) > 0) return undefined;
+    if (await this.#counts.isFull(queueLimit, EXACT_BELOW)) return new QueueFull(this.#queue, queueLimit);
+    return undefined;
+  }
+
+  async #isBusy(key: string): Promise<boolean> {
+    const [seen, delayed] = await Promise.all([this.#store.read(key), this.#store.receipts.hasDelayed(key)]);
+    return (
+      delayed ||
+      (seen.state.kind !== "idle" &&
+        !(seen.state.kind === "parked" && seen.state.items.length === 0 && (await this.#counts.behind(key)) === 0))
+    );
+  }
+
+  /** Small limits are exact. Of large ones a part is allowed before the line is counted again. */
+  async #hasRoom(key: string, count: number, submission: Submission | undefined): Promise<boolean> {
+    const limit = submission?.keyLimit ?? 0;
+    if (limit <= EXACT_BELOW) return (await this.#counts.behind(key)) + count <= limit;
+    // A key that this process does not know as busy has no line to speak of.
+    if (!this.#remembered.has(key)) return true;
+    const allowance = this.#allowance.get(key) ?? EXACT_BELOW;
+    if (allowance >= count) {
+      this.#allowance.set(key, allowance - count);
+      if (this.#allowance.size > MOST_REMEMBERED) this.#allowance.clear();
+      return true;
+    }
+    const behind = await this.#counts.behind(key);
+    if (behind + count > limit) return false;
+    this.#allowance.set(key, Math.max(0, Math.floor((limit - behind - count) / 2)));
+    return true;
+  }
+
+  #itemOf({ id, level, payload, headers, keepMs }: Submission): KeyItem {
+    return {
+      unique: this.#store.nonce(),
+      id,
+      place: 0,
+      level: this.#levels.indexOf(level),
+      attempts: 0,
+      submittedAt: this.#store.clock.wall(),
+      payload,
+      headers,
+      keepMs,
+      dueAt: undefined,
+    };
+  }
+
+  #accepted(key: string, item: KeyItem, isDuplicate: boolean, replaced: readonly string[]): SubmitResult {
+    const accepted: Accepted = {
+      id: itemId(item, key),
+      key: textOf(key),
+      level: this.#levels[item.level] ?? "",
+      at: item.submittedAt,
+      duplicate: isDuplicate,
+      replaced,
+    };
+    return { ok: true, accepted };
+  }
+}
+
+function duplicate(id: string, { key, level, at }: Receipt): SubmitResult {
+  return { ok: true, accepted: { id, key, level, at, duplicate: true, replaced: [] } };
+}
