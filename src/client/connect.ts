@@ -4,7 +4,7 @@ import type { Engine } from "../engine/port.ts";
 import { Baton, type BatonOptions } from "./baton.ts";
 
 /**
- * Opens a store by URL (`memory:`, `sqlite:work.db`), by `$BATON_URL` if none is given, or takes an engine that you made.
+ * Opens a store by URL (`memory:`, `sqlite:work.db`, `nats://localhost:4222`), by `$BATON_URL` if none is given, or takes an engine that you made.
  *
  *     const baton = await connect("sqlite:work.db");
  */
@@ -32,6 +32,11 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
       const { openSqliteUrl } = await import("../engines/sqlite/index.ts");
       return openSqliteUrl(url);
     }
+    case "nats":
+    case "tls": {
+      const { openNatsUrl } = await importNats();
+      return openNatsUrl(url);
+    }
     case undefined:
       throw new InvalidInput(
         "store",
@@ -41,7 +46,21 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
     default:
       throw new BatonError(
         "ENGINE_MISSING",
-        `There is no engine for ${scheme}: stores in this version. Use memory: or sqlite:FILE, or pass an engine of your own to connect().`,
+        `There is no engine for ${scheme}: stores in this version. Use memory:, sqlite:FILE or nats://HOST, or pass an engine of your own to connect().`,
       );
+  }
+}
+
+/** The client library is the application's choice to install; without it the error says so. */
+async function importNats(): Promise<typeof import("../engines/nats/index.ts")> {
+  try {
+    return await import("../engines/nats/index.ts");
+  } catch (cause) {
+    if (!(cause instanceof Error && "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND")) throw cause;
+    throw new BatonError(
+      "ENGINE_MISSING",
+      "Stores on NATS need the package @nats-io/transport-node, which is not installed. Nothing was done. Run: npm install @nats-io/transport-node",
+      { cause },
+    );
   }
 }

@@ -32,6 +32,7 @@ export class Claims {
   readonly #pulls: Pulls;
   readonly #wire: Wire;
   readonly #clock: Clock;
+  readonly #takeIn: () => Promise<void>;
   readonly #chooser = new LevelChooser();
   readonly #waiting: WaitingClaim[] = [];
   /** What standing pulls brought while a claim waits. */
@@ -45,18 +46,23 @@ export class Claims {
   #timer: Timer | undefined;
   #closed = false;
 
-  constructor(store: KeyStore, leases: Leases, pulls: Pulls, wire: Wire) {
+  /** @param takeIn takes in what has come due, before anything is handed out */
+  constructor(store: KeyStore, leases: Leases, pulls: Pulls, wire: Wire, takeIn: () => Promise<void>) {
     this.#store = store;
     this.#leases = leases;
     this.#pulls = pulls;
     this.#wire = wire;
+    this.#takeIn = takeIn;
     this.#clock = store.clock;
     this.#seenAt = Array.from({ length: store.levels }, () => this.#clock.wall());
   }
 
-  /** Whether the next item of a key that is settled now will find a taker here. */
+  /** Whether the next item of a key that is settled now finds a claim here that waits for it. */
   get goesOn(): boolean {
-    return !this.#closed;
+    if (this.#closed) return false;
+    let wanted = 0;
+    for (const { request } of this.#waiting) if (!request.signal.aborted) wanted += request.max;
+    return wanted > this.#reserved.length;
   }
 
   claim(request: ClaimRequest): Promise<readonly Grant[]> {
@@ -161,9 +167,10 @@ export class Claims {
   async #gather(request: ClaimRequest): Promise<readonly Grant[]> {
     const grants: Grant[] = [];
     const { max, signal } = request;
-    const impatient = this.#impatient(max, request.patienceMs);
-    for (const level of impatient) {
-      if (grants.length < max) grants.push(...(await this.#takeAt(level, 1, request)));
+    await this.#takeIn();
+    const turns = this.#impatientTurns(max, request.patienceMs);
+    for (let turn = 0; turn < turns && grants.length < max; turn += 1) {
+      grants.push(...(await this.#takeImpatient(request)));
     }
     for (let level = 0; level < this.#store.levels && grants.length < max; level += 1) {
       if (signal.aborted || this.#closed) break;
@@ -172,17 +179,27 @@ export class Claims {
     return grants;
   }
 
-  /** Levels that have waited longer than their patience, as often as their turn comes within so many grants. */
-  #impatient(max: number, patienceMs: number): readonly number[] {
+  /** How many of so many grants go to levels that have waited longer than their patience. */
+  #impatientTurns(max: number, patienceMs: number): number {
     const now = this.#clock.wall();
     const waited = this.#seenAt.map((at) => now - at);
-    if (!waited.some((ms, level) => level > 0 && ms > patienceMs)) return [];
-    const turns: number[] = [];
-    for (let grant = 0; grant < max; grant += 1) {
-      const level = this.#chooser.choose(waited, patienceMs);
-      if (level !== undefined && level > 0) turns.push(level);
-    }
+    if (!waited.some((ms, level) => level > 0 && ms > patienceMs)) return 0;
+    let turns = 0;
+    for (let grant = 0; grant < max; grant += 1) if ((this.#chooser.choose(waited, patienceMs) ?? 0) > 0) turns += 1;
     return turns;
+  }
+
+  /** One grant out of turn, of the level that has waited longest. */
+  async #takeImpatient(request: ClaimRequest): Promise<readonly Grant[]> {
+    const now = this.#clock.wall();
+    const levels = [...this.#seenAt.keys()]
+      .filter((level) => level > 0 && now - (this.#seenAt[level] ?? now) > request.patienceMs)
+      .toSorted((a, b) => (this.#seenAt[a] ?? 0) - (this.#seenAt[b] ?? 0));
+    for (const level of levels) {
+      const grants = await this.#takeAt(level, 1, request);
+      if (grants.length > 0) return grants;
+    }
+    return [];
   }
 
   async #takeAt(level: number, want: number, request: ClaimRequest): Promise<readonly Grant[]> {

@@ -59,14 +59,19 @@ export class Counts {
     return left;
   }
 
+  async #count(): Promise<void> {
+    const info = await this.#js.streamInfo(this.#subjects.stream);
+    this.#total = info?.state.messages ?? 0;
+  }
+
   /** Exact when the queue is anywhere near its limit. */
   async isFull(limit: number, exactBelow: number): Promise<boolean> {
     if (limit <= exactBelow) return (await this.#exact()) >= limit;
     const now = this.#store.clock.monotonic();
     if (this.#countedAt === undefined || now - this.#countedAt > BELIEVED_MS) {
       this.#countedAt = now;
-      const info = await this.#js.streamInfo(this.#subjects.stream);
-      this.#total = info?.state.messages ?? 0;
+      // Nobody waits for it: submissions must not overtake one another.
+      this.#store.background(this.#count());
     }
     if (this.#total < limit / 2) return false;
     return (await this.#exact()) >= limit;

@@ -102,7 +102,7 @@ export class NatsEngine implements port.Engine {
     this.#checkOpen();
     const room = this.#room(queue);
     const over = AbortSignal.any([signal, this.#closing.signal]);
-    return await this.#run("a look", async () => {
+    const look = async (): Promise<port.Outcome | undefined> => {
       const key = await keyOfItem(room.store, id);
       const stir = new Stir(this.#clock);
       const subjects = [room.subjects.receipt(id), ...(key === undefined ? [] : [room.subjects.state(key)])];
@@ -120,7 +120,13 @@ export class NatsEngine implements port.Engine {
         over.removeEventListener("abort", giveUp);
         for (const subscription of hearing) subscription.unsubscribe();
       }
-    });
+    };
+    try {
+      return await this.#run("a look", look);
+    } catch (error) {
+      if (over.aborted) return undefined;
+      throw error;
+    }
   }
 
   async cancel({ queue, id }: port.ItemRequest): Promise<port.CancelResult> {

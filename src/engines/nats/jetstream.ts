@@ -37,7 +37,7 @@ interface ApiReply {
 const REFUSED: Refused = { refused: true };
 /** Wrong last sequence, and the same found before it was written. */
 const WRONG_LAST = new Set([10_071, 10_164]);
-const NO_MESSAGE = new Set([10_037, 10_043]);
+const NO_MESSAGE = new Set([10_037, 10_043, 10_057]);
 export const NO_STREAM = 10_059;
 export const NO_CONSUMER = 10_014;
 const STREAM_EXISTS = 10_058;

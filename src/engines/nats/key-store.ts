@@ -152,9 +152,14 @@ export class KeyStore {
     );
   }
 
-  /** Does what a state still has to leave elsewhere, and removes what lies below it. */
+  /** Does what a state has to leave elsewhere. Doing it twice does no harm. */
+  async perform(key: string, { todo }: KeyState): Promise<void> {
+    for (const entry of todo) await this.receipts.perform(entry, key);
+  }
+
+  /** The same, and removes what lies below it. */
   async clear(key: string, { state }: Seen): Promise<void> {
-    for (const todo of state.todo) await this.receipts.perform(todo, key);
+    await this.perform(key, state);
     await Promise.all(state.below.map((sequence) => this.js.remove(this.subjects.stream, sequence)));
   }
 

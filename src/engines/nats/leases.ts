@@ -13,6 +13,8 @@ import type { KeyState, Seen, StateLease, Waiting } from "./state.ts";
 const STREAK_MS = 10;
 /** How many of a line are fetched at once while a worker goes on with it. */
 const FETCH = 16;
+/** Items that were taken out of a line and are still in the stream, before they are removed together. */
+const MOST_TAKEN_LEFT = 16;
 
 /** A ready key that a consumer delivered. */
 export interface Token {
@@ -54,6 +56,8 @@ export class Leases {
   readonly #clock: Clock;
   readonly #hooks: LeaseHooks;
   readonly #held = new Set<Held>();
+  /** Leases of this handle, also those that are over: nobody adopts them. */
+  readonly #known = new WeakSet<WeakKey>();
   #timer: Timer | undefined;
   #plannedFor = 0;
   #closed = false;
@@ -80,7 +84,9 @@ export class Leases {
     const session = await this.#sessions.get(leaseMs);
     const since = instant(this.#clock);
     const lease = this.#newLease(session, worker, since);
-    const written = await this.#begin(key, seen, start(seen.state, lease), lease);
+    // Whoever made the key ready may have died before this was done; a record that does not list it must not come first.
+    if (seen.state.todo.length > 0) await this.#store.perform(key, seen.state);
+    const written = await this.#begin(key, seen, start({ ...seen.state, todo: [] }, lease), lease);
     if (written === undefined) return undefined;
     const held = this.#take(key, written, session, worker, since);
     held.ready = this.#settleIn(held, seen.state.below, reply);
@@ -120,7 +126,11 @@ export class Leases {
         queue: this.#hooks.queue,
         key: textOf(held.key),
         level: this.#hooks.levelName(item.level),
-        payload: item.payload,
+        // What the handler does with its bytes is its own affair.
+        payload: {
+          type: item.payload.type,
+          body: typeof item.payload.body === "string" ? item.payload.body : item.payload.body.slice(),
+        },
         headers: item.headers,
         submittedAt: item.submittedAt,
         attempt: item.attempts,
@@ -133,7 +143,7 @@ export class Leases {
   }
 
   async settle(lease: Lease, ending: Ending): Promise<SettleResult> {
-    const held = this.#find(lease);
+    const held = this.#find(lease) ?? (await this.#adopt(lease));
     if (held === undefined) return "lost";
     this.#lose(held);
     return await this.#end(held, ending);
@@ -157,7 +167,7 @@ export class Leases {
   }
 
   async #renew({ lease, leaseMs, progress }: Renewal): Promise<RenewResult> {
-    const held = this.#find(lease);
+    const held = this.#find(lease) ?? (await this.#adopt(lease));
     if (held === undefined) return { ok: false };
     const session = leaseMs === held.session.leaseMs ? held.session : await this.#sessions.get(leaseMs);
     const alive = await Promise.all([this.#sessions.beat(held.session), this.#sessions.beat(session)]);
@@ -218,23 +228,25 @@ export class Leases {
         continue;
       }
       const session = held.session;
-      const goesOn = goOn && next.kind === "ready" && this.#mayGoOn(held);
+      const goesOn =
+        goOn && next.kind === "ready" && ending.type !== "release" && ending.type !== "retry" && this.#mayGoOn(held);
       const since = instant(this.#clock);
+      // Only what a written state has taken may be removed: the write that is about to take more may be refused.
+      if (state.takenLeft > (goesOn ? MOST_TAKEN_LEFT : 0)) {
+        await store.purgeTaken(key, state.taken);
+        next = { ...next, takenLeft: next.takenLeft - state.takenLeft };
+      }
       if (goesOn)
         next = { ...start(next, this.#newLease(session, held.worker, since)), more: this.#knowsMore(held, next) };
-      else if (next.takenLeft > 0) {
-        await store.purgeTaken(key, next.taken);
-        next = { ...next, takenLeft: 0 };
-      }
       if (next.kind === "idle") next = { ...next, taken: [] };
       const written = await this.#write(held, { ...next, todo: [...next.todo, ...todo] });
       if (written === undefined) {
         if (!(await this.#again(held))) return "lost";
         continue;
       }
-      if (written.state.todo.length > 0 && written.state.kind !== "idle")
-        await store.clear(key, { ...written, state: { ...written.state, below: [] } });
+      if (written.state.kind !== "idle") await store.perform(key, written.state);
       if (goesOn) this.#goOn(held, written, since);
+      else if (written.state.takenLeft > 0) store.background(store.purgeTaken(key, written.state.taken));
       return "settled";
     }
   }
@@ -268,8 +280,8 @@ export class Leases {
   }
 
   #changed(held: Held, seen: Seen): void {
-    // What lay below is gone already, or will be asked for again.
-    held.seen = { sequence: seen.sequence, state: { ...seen.state, below: [] } };
+    // What lay below is gone already, or will be asked for again; what was to be done was done by whoever wrote this.
+    held.seen = { sequence: seen.sequence, state: { ...seen.state, below: [], todo: [] } };
     held.heads = [];
     held.fetched = [];
   }
@@ -306,11 +318,6 @@ export class Leases {
     known?: { readonly level: number; readonly head: Waiting; readonly rest: readonly Waiting[] },
   ): Promise<void> {
     const store = this.#store;
-    const { state } = held.seen;
-    const todo =
-      state.todo.length > 0 && reply !== undefined
-        ? store.clear(held.key, { sequence: 0, state: { ...state, below: [] } })
-        : undefined;
     const line =
       known === undefined
         ? this.#lookAtLine(held)
@@ -318,7 +325,6 @@ export class Leases {
     await Promise.all([
       reply === undefined ? undefined : store.js.acknowledge(reply),
       ...below.map((sequence) => store.js.remove(store.subjects.stream, sequence)),
-      todo,
       line,
     ]);
     // All below is gone now; nothing has to be said about it any more.
@@ -404,6 +410,7 @@ export class Leases {
       over: false,
     };
     this.#held.add(held);
+    this.#known.add(held);
     this.#sessions.begin(session);
     this.#plan(session.leaseMs);
     return held;
@@ -415,6 +422,35 @@ export class Leases {
     if (elapsedMs(this.#clock, held.since) < held.leaseMs) return held;
     this.#expire(held);
     return undefined;
+  }
+
+  /** A lease that another handle took, and that is settled or renewed through this one. */
+  async #adopt(lease: Lease): Promise<Held | undefined> {
+    const { handle } = lease;
+    if (typeof handle === "object" && handle !== null && this.#known.has(handle)) return undefined;
+    const key = tokenOf(lease.key);
+    const isIt = ({ fence, leaseMs }: StateLease): boolean =>
+      fence === lease.fence && elapsedMs(this.#clock, lease.since) < leaseMs;
+    const found = await this.#store.read(key);
+    if (found.state.lease === undefined || !isIt(found.state.lease)) return undefined;
+    if (!(await this.#sessions.isAlive(found.state.lease.session))) return undefined;
+    const session = await this.#sessions.get(found.state.lease.leaseMs);
+    const written = await this.#store.change(key, ({ state }) =>
+      state.lease === undefined || !isIt(state.lease)
+        ? undefined
+        : { ...state, lease: { ...state.lease, session: session.id } },
+    );
+    if (written === undefined) return undefined;
+    const held = this.#take(
+      key,
+      { ...written, state: { ...written.state, below: [], todo: [] } },
+      session,
+      written.state.lease?.worker ?? "",
+      lease.since,
+    );
+    held.ready = this.#lookAtLine(held);
+    held.ready.catch(() => undefined);
+    return held;
   }
 
   #lose(held: Held): void {
@@ -447,7 +483,9 @@ export class Leases {
 
   #expire(held: Held): void {
     this.#lose(held);
-    this.#store.background(this.putBack(held.key, (lease) => lease.fence === held.fence));
+    this.#store.background(
+      this.putBack(held.key, ({ fence, session }) => fence === held.fence && session === held.session.id),
+    );
   }
 
   /** Frees a key whose lease is over, if it still has the lease that is meant. */

@@ -46,6 +46,8 @@ export class QueueRoom {
   readonly #parts: RoomParts;
   readonly #sessions: Sessions;
   readonly #background = new Set<Promise<unknown>>();
+  /** Items that have come due and are on their way to their keys. */
+  readonly #intake = new Set<Promise<unknown>>();
   readonly #hearing: Subscription;
   #claims: Claims | undefined;
   #pulls: Pulls | undefined;
@@ -124,7 +126,7 @@ export class QueueRoom {
       inbox: `${inbox}.${this.#parts.nonces.next()}`,
       subjects: [...consumers, js.nextMessages(shared, subjects.dueConsumer)],
       arrive: (consumer, pulled) => {
-        if (consumer === due) this.#inBackground(this.#takeIn(pulled));
+        if (consumer === due) this.#arriving(pulled);
         else this.#claims?.arrive(consumer, pulled);
         if (consumer === due && !pulls.isStanding(due)) pulls.stand(due, DUE_BATCH);
       },
@@ -133,7 +135,15 @@ export class QueueRoom {
         else this.#claims?.stir();
       },
     });
-    const claims = new Claims(this.store, this.leases, pulls, wire);
+    const takeIn = async (): Promise<void> => {
+      if (!pulls.isStanding(due)) {
+        const pulled = await pulls.quick(due, DUE_BATCH);
+        for (const one of pulled) this.#arriving(one);
+        if (pulled.length < DUE_BATCH) pulls.stand(due, DUE_BATCH);
+      }
+      if (this.#intake.size > 0) await Promise.allSettled([...this.#intake]);
+    };
+    const claims = new Claims(this.store, this.leases, pulls, wire, takeIn);
     this.#claims = claims;
     this.#pulls = pulls;
     wire.watch((up) => {
@@ -141,9 +151,19 @@ export class QueueRoom {
       pulls.stand(due, DUE_BATCH);
       claims.lookAnew();
     });
-    pulls.stand(due, DUE_BATCH);
     this.#inBackground(this.#sessions.watch());
     return claims;
+  }
+
+  #arriving(pulled: Pulled): void {
+    const work: Promise<unknown> = this.#takeIn(pulled)
+      .catch(() => undefined)
+      .finally(() => {
+        this.#intake.delete(work);
+        this.#claims?.stir();
+      });
+    this.#intake.add(work);
+    this.#inBackground(work);
   }
 
   /** A delayed item has come due, or a back-off is over. */

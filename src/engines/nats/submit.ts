@@ -247,7 +247,9 @@ export class Submitter {
 
   /** A write by somebody who does not have the key. */
   async #write(key: string, seen: Seen, next: KeyState): Promise<Seen | undefined> {
-    const written = await this.#store.write(key, seen, next);
+    // Only the one who wrote it knows whether this was done.
+    if (seen.state.todo.length > 0) await this.#store.perform(key, seen.state);
+    const written = await this.#store.write(key, seen, { ...next, todo: [] });
     if (written !== undefined && (written.state.below.length > 0 || written.state.todo.length > 0))
       this.#store.background(this.#store.clear(key, written));
     return written;
