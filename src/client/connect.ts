@@ -33,10 +33,8 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
       return openSqliteUrl(url);
     }
     case "nats":
-    case "tls": {
-      const { openNatsUrl } = await importNats();
-      return openNatsUrl(url);
-    }
+    case "tls":
+      return await openNats(url);
     case undefined:
       throw new InvalidInput(
         "store",
@@ -52,9 +50,10 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
 }
 
 /** The client library is the application's choice to install; without it the error says so. */
-async function importNats(): Promise<typeof import("../engines/nats/index.ts")> {
+async function openNats(url: string): Promise<Engine> {
   try {
-    return await import("../engines/nats/index.ts");
+    const { openNatsUrl } = await import("../engines/nats/index.ts");
+    return await openNatsUrl(url);
   } catch (cause) {
     if (!(cause instanceof Error && "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND")) throw cause;
     throw new BatonError(

@@ -5,6 +5,7 @@
 import type { Clock, Timer } from "../../domain/clock.ts";
 import { LevelChooser } from "../../domain/level.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
+import { asError } from "./as-error.ts";
 import { decodeState } from "./codec.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { Held, Leases, Token } from "./leases.ts";
@@ -125,7 +126,7 @@ export class Claims {
     this.#closed = true;
     this.#timer?.cancel();
     this.stir();
-    for (const claim of [...this.#waiting]) if (this.#serving !== claim) claim.answer([]);
+    for (const claim of this.#waiting.filter((one) => one !== this.#serving)) claim.answer([]);
     for (const { token } of this.#arrived.splice(0)) this.#giveBack(token.reply);
     await Promise.allSettled(this.#reserved.splice(0).map(({ held }) => this.#leases.release(held)));
   }
@@ -210,7 +211,7 @@ export class Claims {
       const started = await Promise.allSettled(tokens.map((token) => this.#start(token, request)));
       for (const one of started) if (one.status === "fulfilled" && one.value !== undefined) grants.push(one.value);
       const failed = started.find((one) => one.status === "rejected");
-      if (failed !== undefined && grants.length === 0) throw failed.reason;
+      if (failed !== undefined && grants.length === 0) throw asError(failed.reason);
     }
     return grants;
   }

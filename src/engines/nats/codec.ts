@@ -5,6 +5,7 @@
 import type { Failure } from "../../domain/failure.ts";
 import type { Payload } from "../../domain/payload.ts";
 import type { Outcome } from "../../engine/port.ts";
+import { ownJson } from "./own-json.ts";
 import { type KeyItem, type KeyState, type Kind, NOTHING, type StateLease, type Todo } from "./state.ts";
 
 const LINE_END = 0x0a;
@@ -130,22 +131,24 @@ export function decodeItem(data: Uint8Array, sequence: number): KeyItem {
 }
 
 /** Something small beside an item: a dead letter. */
-export function encodeWith<T extends object>(extra: T, item: KeyItem): Uint8Array {
+export function encodeWith(extra: object, item: KeyItem): Uint8Array {
   const bodies = new Bodies();
   return join({ extra, item: itemLine(item, bodies) }, bodies);
 }
 
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 export function decodeWith<T extends object>(data: Uint8Array): { readonly extra: T; readonly item: KeyItem } {
   const { line, bodies } = split<{ extra: T; item: ItemLine }>(data);
   return { extra: line.extra, item: readItem(line.item, bodies, 0) };
 }
 
 /** An outcome, whose result is a payload. */
-export function encodeOutcome<T extends object>(extra: T, outcome: Outcome | undefined): Uint8Array {
+export function encodeOutcome(extra: object, outcome: Outcome | undefined): Uint8Array {
   const bodies = new Bodies();
   return join({ extra, outcome: outcome === undefined ? undefined : outcomeLine(outcome, bodies) }, bodies);
 }
 
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 export function decodeOutcome<T extends object>(data: Uint8Array): { readonly extra: T; readonly outcome?: Outcome } {
   const { line, bodies } = split<{ extra: T; outcome?: TodoLine["outcome"] }>(data);
   return line.outcome === undefined
@@ -158,11 +161,11 @@ function join(line: object, { parts }: Bodies): Uint8Array {
   return parts.length === 0 ? text : Buffer.concat([text, ...parts]);
 }
 
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 function split<T>(data: Uint8Array): { readonly line: T; readonly bodies: BodyReader } {
   const buffer = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   const end = buffer.indexOf(LINE_END);
-  const line: T = JSON.parse(buffer.toString("utf8", 0, end));
-  return { line, bodies: new BodyReader(buffer, end + 1) };
+  return { line: ownJson<T>(buffer.toString("utf8", 0, end)), bodies: new BodyReader(buffer, end + 1) };
 }
 
 function itemLine(item: KeyItem, bodies: Bodies): ItemLine {

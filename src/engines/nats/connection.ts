@@ -140,6 +140,7 @@ function publish(
   options: PublishOptions = {},
 ): void {
   const { reply, headers } = options;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const given = headers === undefined ? undefined : ({ encode: () => headers } as never);
   connection.publish(subject, data, {
     ...(reply === undefined ? {} : { reply }),

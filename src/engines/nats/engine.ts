@@ -24,7 +24,7 @@ export interface EngineParts {
   readonly clock?: Clock;
   /** Of this process alone: letters and digits. */
   readonly name?: string;
-  readonly random?: () => number;
+  readonly random: () => number;
 }
 
 export class NatsEngine implements port.Engine {
@@ -42,7 +42,7 @@ export class NatsEngine implements port.Engine {
   readonly #closing = new AbortController();
   #shared: Promise<void> | undefined;
 
-  constructor({ wire, options, clock = systemClock, name = randomName(), random = Math.random }: EngineParts) {
+  constructor({ wire, options, clock = systemClock, name = randomName(), random }: EngineParts) {
     this.#wire = wire;
     this.#clock = clock;
     this.#settings = parseStoreOptions(options);

@@ -18,6 +18,7 @@ export async function natsEngine(options: NatsOptions): Promise<Engine> {
   }
   return new NatsEngine({
     wire: wireOf(connection, true),
+    random,
     ...(options.store === undefined ? {} : { options: options.store }),
   });
 }
@@ -25,10 +26,15 @@ export async function natsEngine(options: NatsOptions): Promise<Engine> {
 /** On a connection that the application has, and keeps: closing the engine leaves it open. */
 export async function natsEngineOn(connection: NatsConnection, options: StoreOptions = {}): Promise<Engine> {
   await checkServers(connection);
-  return new NatsEngine({ wire: wireOf(connection, false), options });
+  return new NatsEngine({ wire: wireOf(connection, false), options, random });
 }
 
 /** `nats://user:password@host:4222,host2:4222?prefix=baton&replicas=3`. */
 export async function openNatsUrl(url: string): Promise<Engine> {
   return await natsEngine(parseNatsUrl(url));
+}
+
+function random(): number {
+  // oxlint-disable-next-line no-restricted-properties -- here randomness comes in from outside
+  return Math.random();
 }

@@ -1,5 +1,6 @@
 /** The JetStream API, as far as the engine uses it. Statuses and error codes end here; above are values and errors. */
 import { BatonError } from "../../domain/errors.ts";
+import { ownJson, textOfBytes } from "./own-json.ts";
 import { type PutOptions, putHeaders } from "./headers.ts";
 import { Lost, type Requests } from "./requests.ts";
 import type { Delivery } from "./wire.ts";
@@ -74,7 +75,7 @@ export class JetStream {
   async put(subject: string, data: Uint8Array | string, options: PutOptions = {}): Promise<PutResult> {
     const reply = await this.#requests.send(subject, data, putHeaders(options));
     if (reply.status === 503) throw new Lost(subject);
-    const answer: ApiReply & { readonly seq: number } = JSON.parse(text(reply));
+    const answer = ownJson<ApiReply & { readonly seq: number }>(textOfBytes(reply.data));
     if (answer.error === undefined) return { refused: false, sequence: answer.seq };
     const number = answer.error.err_code ?? answer.error.code;
     if (WRONG_LAST.has(number)) return REFUSED;
@@ -255,7 +256,7 @@ export class JetStream {
     const subject = `${this.#api}.${what}`;
     const reply = await this.#requests.send(subject, JSON.stringify(request));
     if (reply.status !== 0) throw unanswered(subject, reply);
-    const answer: T & ApiReply = JSON.parse(text(reply));
+    const answer = ownJson<T & ApiReply>(textOfBytes(reply.data));
     if (answer.error === undefined) return answer;
     const number = answer.error.err_code ?? answer.error.code;
     if (none.has(number)) return undefined;
@@ -277,10 +278,6 @@ function storedOf(reply: Delivery): Stored {
     at: Date.parse(reply.header("Nats-Time-Stamp") ?? ""),
     data: reply.data,
   };
-}
-
-function text({ data }: Delivery): string {
-  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8");
 }
 
 interface MessageLine {

@@ -83,11 +83,11 @@ export class KeyStore {
     return found.map(({ sequence, data }) => ({ sequence, item: decodeItem(data, sequence) }));
   }
 
-  /** Undefined: the key does not stand as it was seen. What the change leaves behind is cleared away afterwards. */
-  async write(key: string, seen: Seen, next: KeyState): Promise<Seen | undefined> {
+  /** Undefined: the key does not stand as it was seen. Not tried again once it `isGood` no more. What the change leaves behind is cleared away afterwards. */
+  async write(key: string, seen: Seen, next: KeyState, isGood?: () => boolean): Promise<Seen | undefined> {
     const wanted = this.#overlay(seen, next);
     const clean = wanted.below.length === 0 && wanted.todo.length === 0 && wanted.takenLeft === 0;
-    const written = await this.#put(key, seen, wanted, clean);
+    const written = await this.#put(key, seen, wanted, clean, isGood);
     if (written === undefined || clean) return written;
     if (wanted.kind === "idle") {
       // Others may see it as idle from now on; it vanishes when nothing depends on it any more.
@@ -212,7 +212,7 @@ export class KeyStore {
     };
   }
 
-  async #put(key: string, seen: Seen, state: KeyState, clean: boolean): Promise<Seen | undefined> {
+  async #put(key: string, seen: Seen, state: KeyState, clean: boolean, isGood = always): Promise<Seen | undefined> {
     const subject = this.subjectOf(key, state);
     const same = seen.sequence > 0 && this.subjectOf(key, seen.state) === subject;
     const options = {
@@ -234,7 +234,7 @@ export class KeyStore {
       } catch (error) {
         if (!(error instanceof Lost)) throw error;
         lost = true;
-        if (tries <= 1) throw new OutcomeUnknown("a change of a key", { cause: error });
+        if (tries <= 1 || !isGood()) throw new OutcomeUnknown("a change of a key", { cause: error });
         const now = await this.read(key);
         if (now.sequence > 0 && now.state.nonce === state.nonce) return now;
         if (now.sequence !== seen.sequence) throw new OutcomeUnknown("a change of a key", { cause: error });
@@ -270,6 +270,10 @@ export class KeyStore {
     if (now.sequence !== seen.sequence) throw new OutcomeUnknown("a submission");
     return undefined;
   }
+}
+
+function always(): boolean {
+  return true;
 }
 
 /** A state as whoever reads it will see it: what was "this very message" has a number now. */

@@ -2,6 +2,7 @@
 import { type Clock, elapsedMs, type Instant, instant, type Timer } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { Ending, Grant, HoldRequest, Lease, Renewal, RenewResult, SettleResult } from "../../engine/port.ts";
+import { asError } from "./as-error.ts";
 import { textOf, tokenOf } from "./key-token.ts";
 import type { KeyStore } from "./key-store.ts";
 import { itemId } from "./receipts.ts";
@@ -33,8 +34,10 @@ export interface Held {
   leaseMs: number;
   since: Instant;
   seen: Seen;
-  /** What lay below, and the line behind: known when this resolves. */
+  /** What lay below is gone, and the line behind is known, when this resolves. */
   ready: Promise<void>;
+  /** The same once more, when it failed. */
+  prepare: () => Promise<void>;
   heads: Heads;
   /** More of the line, per level, behind the heads. */
   fetched: readonly (readonly Waiting[])[];
@@ -55,9 +58,10 @@ export class Leases {
   readonly #sessions: Sessions;
   readonly #clock: Clock;
   readonly #hooks: LeaseHooks;
-  readonly #held = new Set<Held>();
+  /** By what the lease calls its handle, which is the entry itself. */
+  readonly #held = new Map<unknown, Held>();
   /** Leases of this handle, also those that are over: nobody adopts them. */
-  readonly #known = new WeakSet<WeakKey>();
+  readonly #known = new WeakSet();
   #timer: Timer | undefined;
   #plannedFor = 0;
   #closed = false;
@@ -89,8 +93,7 @@ export class Leases {
     const written = await this.#begin(key, seen, start({ ...seen.state, todo: [] }, lease), lease);
     if (written === undefined) return undefined;
     const held = this.#take(key, written, session, worker, since);
-    held.ready = this.#settleIn(held, seen.state.below, reply);
-    held.ready.catch(() => undefined);
+    this.#prepare(held, () => this.#settleIn(held, seen.state.below, reply));
     return held;
   }
 
@@ -146,7 +149,13 @@ export class Leases {
     const held = this.#find(lease) ?? (await this.#adopt(lease));
     if (held === undefined) return "lost";
     this.#lose(held);
-    return await this.#end(held, ending);
+    try {
+      return await this.#end(held, ending);
+    } catch (error) {
+      // Nothing is certain: the lease is this process's until it runs out, and may be settled again.
+      this.#keep(held);
+      throw error;
+    }
   }
 
   /** Gives back a grant that nobody took. */
@@ -212,8 +221,13 @@ export class Leases {
   async #end(held: Held, ending: Ending, goOn = true): Promise<SettleResult> {
     const store = this.#store;
     const { key } = held;
-    await held.ready;
+    const isGood = (): boolean => !held.session.dead && elapsedMs(this.#clock, held.since) < held.leaseMs;
+    await held.ready.catch(() => held.prepare());
     for (;;) {
+      if (!isGood()) {
+        this.#expire(held);
+        return "lost";
+      }
       const { state } = held.seen;
       if (state.more) await this.#lookAtLine(held);
       else if (held.heads.length > 0) await this.#lookAbove(held);
@@ -239,7 +253,7 @@ export class Leases {
       if (goesOn)
         next = { ...start(next, this.#newLease(session, held.worker, since)), more: this.#knowsMore(held, next) };
       if (next.kind === "idle") next = { ...next, taken: [] };
-      const written = await this.#write(held, { ...next, todo: [...next.todo, ...todo] });
+      const written = await this.#write(held, { ...next, todo: [...next.todo, ...todo] }, isGood);
       if (written === undefined) {
         if (!(await this.#again(held))) return "lost";
         continue;
@@ -252,9 +266,9 @@ export class Leases {
   }
 
   /** A write of the one who has the key. */
-  async #write(held: Held, next: KeyState): Promise<Seen | undefined> {
+  async #write(held: Held, next: KeyState, isGood?: () => boolean): Promise<Seen | undefined> {
     try {
-      return await this.#store.write(held.key, held.seen, next);
+      return await this.#store.write(held.key, held.seen, next, isGood);
     } catch (error) {
       if (!(error instanceof OutcomeUnknown)) throw error;
       const now = await this.#store.read(held.key);
@@ -300,14 +314,22 @@ export class Leases {
     const level = written.state.items[0]?.level ?? 0;
     const fetched = before.fetched[level] ?? [];
     const [head, ...rest] = fetched.filter(({ sequence }) => sequence > (written.state.taken[level] ?? 0));
-    held.ready = this.#settleIn(held, [], undefined, head === undefined ? undefined : { level, head, rest });
-    held.ready.catch(() => undefined);
+    this.#prepare(held, () =>
+      this.#settleIn(held, [], undefined, head === undefined ? undefined : { level, head, rest }),
+    );
     this.#hooks.reserve(held);
   }
 
   #knowsMore(held: Held, next: KeyState): boolean {
     const level = next.items[0]?.level ?? 0;
     return (held.fetched[level] ?? []).some(({ sequence }) => sequence > (next.taken[level] ?? 0));
+  }
+
+  #prepare(held: Held, prepare: () => Promise<void>): void {
+    held.prepare = prepare;
+    held.ready = prepare();
+    // Whoever settles hears of it, and tries again.
+    held.ready.catch(() => undefined);
   }
 
   /** After a lease has begun: what lay below it is removed, and the line is looked at. */
@@ -376,7 +398,7 @@ export class Leases {
 
   /** The reply was lost: the record itself tells whose the key is. */
   async #mine(key: string, lease: StateLease, error: unknown): Promise<Seen | undefined> {
-    if (!(error instanceof OutcomeUnknown)) throw error;
+    if (!(error instanceof OutcomeUnknown)) throw asError(error);
     const now = await this.#store.read(key);
     return now.state.lease?.nonce === lease.nonce ? now : undefined;
   }
@@ -405,11 +427,12 @@ export class Leases {
       since,
       seen,
       ready: Promise.resolve(),
+      prepare: () => Promise.resolve(),
       heads: [],
       fetched: [],
       over: false,
     };
-    this.#held.add(held);
+    this.#held.set(held, held);
     this.#known.add(held);
     this.#sessions.begin(session);
     this.#plan(session.leaseMs);
@@ -417,7 +440,7 @@ export class Leases {
   }
 
   #find({ handle, fence }: Lease): Held | undefined {
-    const held = [handle].find((one): one is Held => this.#held.has(one as Held));
+    const held = this.#held.get(handle);
     if (held === undefined || held.fence !== fence || held.over || held.session.dead) return undefined;
     if (elapsedMs(this.#clock, held.since) < held.leaseMs) return held;
     this.#expire(held);
@@ -448,9 +471,15 @@ export class Leases {
       written.state.lease?.worker ?? "",
       lease.since,
     );
-    held.ready = this.#lookAtLine(held);
-    held.ready.catch(() => undefined);
+    this.#prepare(held, () => this.#lookAtLine(held));
     return held;
+  }
+
+  #keep(held: Held): void {
+    held.over = false;
+    this.#held.set(held, held);
+    this.#sessions.begin(held.session);
+    this.#plan(Math.max(1, held.leaseMs - elapsedMs(this.#clock, held.since)));
   }
 
   #lose(held: Held): void {
@@ -473,7 +502,7 @@ export class Leases {
   /** Leases that were neither renewed nor settled: this process itself puts their keys back. */
   #expireOver(): void {
     let next = Number.POSITIVE_INFINITY;
-    for (const held of this.#held) {
+    for (const held of this.#held.values()) {
       const left = held.leaseMs - elapsedMs(this.#clock, held.since);
       if (left <= 0) this.#expire(held);
       else next = Math.min(next, left);
@@ -499,6 +528,6 @@ export class Leases {
 
   /** All that was begun in the background is done. */
   async quiet(): Promise<void> {
-    await Promise.allSettled([...this.#held].map(({ ready }) => ready));
+    await Promise.allSettled(Array.from(this.#held.values(), ({ ready }) => ready));
   }
 }

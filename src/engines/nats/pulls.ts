@@ -120,7 +120,7 @@ export class Pulls {
     // Nobody listens any more: the server withdraws the pulls, and sends nothing into the void.
     this.#subscription.unsubscribe();
     this.#timer?.cancel();
-    for (const token of [...this.#quick.keys()]) this.#finish(token);
+    for (const token of this.#quick.keys()) this.#finish(token);
     this.#standing.clear();
     this.#standingOf.clear();
   }
@@ -200,7 +200,7 @@ export class Pulls {
 
   /** The connection is gone, and with it every pull. */
   #forget(): void {
-    for (const token of [...this.#quick.keys()]) this.#finish(token);
+    for (const token of this.#quick.keys()) this.#finish(token);
     const consumers = [...this.#standingOf.keys()];
     this.#standing.clear();
     this.#standingOf.clear();

@@ -100,7 +100,7 @@ export class QueueRoom {
   /** What this handle began is done, so that what it reports includes it. */
   async quiet(): Promise<void> {
     await this.leases.quiet();
-    await Promise.allSettled([...this.#background]);
+    await Promise.allSettled(this.#background);
   }
 
   knowPaused(paused: boolean): void {
@@ -141,7 +141,7 @@ export class QueueRoom {
         for (const one of pulled) this.#arriving(one);
         if (pulled.length < DUE_BATCH) pulls.stand(due, DUE_BATCH);
       }
-      if (this.#intake.size > 0) await Promise.allSettled([...this.#intake]);
+      if (this.#intake.size > 0) await Promise.allSettled(this.#intake);
     };
     const claims = new Claims(this.store, this.leases, pulls, wire, takeIn);
     this.#claims = claims;

@@ -6,6 +6,7 @@
  * so none can be stepped into handing out a key twice.
  */
 import { type Clock, elapsedMs, type Instant, instant, type Timer } from "../../domain/clock.ts";
+import { ownJson, textOfBytes } from "./own-json.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
 import { Lost } from "./requests.ts";
@@ -276,6 +277,5 @@ export function slackOf(leaseMs: number): number {
 }
 
 function readLine(data: Uint8Array): SessionLine {
-  const line: SessionLine = JSON.parse(Buffer.from(data).toString("utf8"));
-  return line;
+  return ownJson<SessionLine>(textOfBytes(data));
 }

@@ -1,6 +1,7 @@
 /** Streams and consumers: made when they are first needed, compared when they exist, never changed. */
 import { BatonError, LevelsDiffer } from "../../domain/errors.ts";
 import { checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
+import { ownJson, textOfBytes } from "./own-json.ts";
 import type { ConsumerConfig, JetStream, StreamConfig, StreamInfo } from "./jetstream.ts";
 import type { StoreSettings } from "./options.ts";
 import type { QueueSubjects, Subjects } from "./subjects.ts";
@@ -62,8 +63,7 @@ export async function readQueue(js: JetStream, subjects: Subjects, queue: string
 }
 
 export function readRecord(data: Uint8Array): QueueRecord {
-  const record: QueueRecord = JSON.parse(Buffer.from(data).toString("utf8"));
-  return record;
+  return ownJson<QueueRecord>(textOfBytes(data));
 }
 
 /** Far in the future, or over. */

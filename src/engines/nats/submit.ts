@@ -3,7 +3,9 @@
  * one write too: it joins the line, on condition that the key stands as this process last saw it.
  */
 import { type BatonError, InvalidInput, KeyBusy, KeyFull, QueueFull } from "../../domain/errors.ts";
+import { EMPTY_PAYLOAD } from "../../domain/payload.ts";
 import type { Accepted, Submission, SubmitResult } from "../../engine/port.ts";
+import { asError } from "./as-error.ts";
 import type { Counts } from "./counts.ts";
 import { textOf, tokenOf } from "./key-token.ts";
 import type { KeyStore } from "./key-store.ts";
@@ -65,7 +67,7 @@ export class Submitter {
       }
     });
     const lost = (await Promise.allSettled(begun)).find((one) => one.status === "rejected");
-    if (lost !== undefined) throw lost.reason;
+    if (lost !== undefined) throw asError(lost.reason);
     return results;
   }
 
@@ -78,8 +80,9 @@ export class Submitter {
   remember(key: string, seen: Seen): void {
     this.#remembered.delete(key);
     if (seen.state.kind !== "ready" && !(seen.state.kind !== "idle" && seen.state.more)) return;
-    // The payloads are the store's business.
-    this.#remembered.set(key, seen);
+    // Enough to join a line; the payloads are the store's business.
+    const items = seen.state.items.map((item) => ({ ...item, payload: EMPTY_PAYLOAD, headers: undefined }));
+    this.#remembered.set(key, { sequence: seen.sequence, state: { ...seen.state, items } });
     if (this.#remembered.size <= MOST_REMEMBERED) return;
     const [oldest] = this.#remembered.keys();
     if (oldest !== undefined) this.#remembered.delete(oldest);
@@ -216,7 +219,8 @@ export class Submitter {
 
   async #join(key: string, item: KeyItem, front: boolean, strict = false): Promise<Joined> {
     const store = this.#store;
-    let seen = this.#remembered.get(key) ?? UNSEEN;
+    const remembered = this.#remembered.get(key);
+    let seen = remembered ?? UNSEEN;
     for (;;) {
       if (strict && seen.state.kind !== "idle") {
         seen = await store.read(key);
@@ -224,6 +228,10 @@ export class Submitter {
       }
       const room = store.room - seen.state.items.reduce((sum, one) => sum + sizeOf(one), 0);
       const joining = join(seen.state, item, front, store.levels, store.clock.wall(), room);
+      if (joining.type === "write" && seen === remembered) {
+        seen = await store.read(key);
+        continue;
+      }
       if (joining.type === "append") {
         const place = await store.append(key, seen, item);
         if (place !== undefined) {
