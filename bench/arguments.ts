@@ -19,7 +19,7 @@ export const HELP = `Compares Baton with what else one would use on one machine,
 
   --quick             smaller and one round: about 3 minutes instead of 12
   --only NAMES        workloads, by comma: submit, drain, latency, keyed, next, backlog, hot-key, memory, or one of theirs such as drain-16
-  --subjects NAMES    by comma: sqlite, bullmq, pg-boss, graphile, plainjob, raw; Baton on SQLite is always among them
+  --subjects NAMES    by comma: sqlite, baton-nats, bullmq, pg-boss, graphile, plainjob, raw, jetstream; what they are compared with is always among them
   --rounds N          how often each is measured (3; 1 with --quick); the median counts
   --json FILE         everything that was measured
   --markdown FILE     the page docs/benchmarks.md

@@ -1,5 +1,5 @@
 import type { Subject } from "./subject.ts";
-import { BASELINE } from "./subjects.ts";
+import { BASELINES, isComparedWith } from "./subjects.ts";
 import { median } from "./report/statistics.ts";
 import type { Measured, Metric, Workload } from "./workload.ts";
 import type { Sizes } from "./sizes.ts";
@@ -8,8 +8,8 @@ export interface Figure {
   readonly median: number;
   readonly min: number;
   readonly max: number;
-  /** How many times better Baton on SQLite is: above 1 it wins, below 1 it loses. */
-  readonly ratio: number | undefined;
+  /** How many times better each baseline is: above 1 it wins, below 1 it loses. */
+  readonly ratios: Readonly<Record<string, number>>;
 }
 
 export interface Row {
@@ -91,23 +91,28 @@ export class Results {
   }
 
   #figures(workload: Workload, metric: Metric, subjects: readonly Subject[]): ReadonlyMap<string, Figure> {
-    const own = this.#values.get(nameOf(workload.name, metric.name, BASELINE));
     const figures = new Map<string, Figure>();
-    for (const { name } of subjects) {
-      const values = this.#values.get(nameOf(workload.name, metric.name, name));
+    for (const subject of subjects) {
+      const values = this.#values.get(nameOf(workload.name, metric.name, subject.name));
       if (values === undefined) continue;
       const middle = median(values);
-      const ratio = own === undefined ? undefined : ratioOf(metric, median(own), middle);
-      figures.set(name, { median: middle, min: Math.min(...values), max: Math.max(...values), ratio });
+      const ratios = this.#ratios(workload, metric, subject, middle);
+      figures.set(subject.name, { median: middle, min: Math.min(...values), max: Math.max(...values), ratios });
     }
     return figures;
   }
-}
 
-function ratioOf({ better, unit }: Metric, own: number, other: number): number | undefined {
-  // A factor is a comparison already.
-  if (unit === "×") return undefined;
-  return better === "higher" ? own / other : other / own;
+  #ratios({ name }: Workload, metric: Metric, subject: Subject, other: number): Record<string, number> {
+    const ratios: Record<string, number> = {};
+    // A factor is a comparison already.
+    if (metric.unit === "×") return ratios;
+    for (const baseline of BASELINES) {
+      const own = this.#values.get(nameOf(name, metric.name, baseline));
+      if (own === undefined || !isComparedWith(subject, baseline)) continue;
+      ratios[baseline] = metric.better === "higher" ? median(own) / other : other / median(own);
+    }
+    return ratios;
+  }
 }
 
 function nameOf(workload: string, metric: string, subject: string): string {

@@ -5,6 +5,8 @@ import { join } from "node:path";
 
 const folder = import.meta.dirname;
 const installed = join(folder, "node_modules");
+/** What Baton itself is developed with. */
+const shared = join(folder, "../node_modules");
 const lock = join(folder, "package-lock.json");
 /** The lock that was installed, to see whether it has changed since. */
 const stamp = join(installed, ".installed-lock.json");
@@ -24,8 +26,8 @@ export function installPeers(say: (line: string) => void): string | undefined {
 }
 
 export function versionOf(name: string): string | undefined {
-  const file = join(installed, name, "package.json");
-  if (!existsSync(file)) return undefined;
+  const file = [installed, shared].map((where) => join(where, name, "package.json")).find((one) => existsSync(one));
+  if (file === undefined) return undefined;
   const { version } = JSON.parse(readFileSync(file, "utf8")) as { readonly version: string };
   return version;
 }

@@ -1,4 +1,5 @@
 import { openFileStore } from "./stores/file-store.ts";
+import { openNatsStore } from "./stores/nats-store.ts";
 import { removeFolders } from "./stores/place.ts";
 import { openPostgresStore } from "./stores/postgres-store.ts";
 import { openRedisStore } from "./stores/redis-store.ts";
@@ -9,6 +10,7 @@ const OPENERS: Readonly<Record<StoreKind, () => Promise<Store>>> = {
   "redis-everysec": () => openRedisStore("everysec"),
   "redis-always": () => openRedisStore("always"),
   postgres: openPostgresStore,
+  nats: openNatsStore,
 };
 
 /** The stores of one run, each opened when it is first needed. */

@@ -23,6 +23,8 @@ export interface Subject {
   readonly package?: string;
   /** An extra line beside its main one: measured in one round, and left out by `--quick` unless it is named. */
   readonly variant?: boolean;
+  /** Compared with this baseline only: it says something about the store that they share. */
+  readonly against?: string;
   /** What it does not do, and why. Without `keyed` it has no keys, and takes no part wherever they are needed. */
   readonly without?: Partial<Readonly<Record<WorkloadGroup, string>>>;
   open(options: OpenOptions): Promise<Client>;

@@ -3,8 +3,8 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Subject } from "./subject.ts";
 
-/** What everything is compared with. */
-export const BASELINE = "sqlite";
+/** What everything is compared with: Baton, on each of its stores. */
+export const BASELINES: readonly string[] = ["sqlite", "baton-nats"];
 
 const FOLDER = join(import.meta.dirname, "subjects");
 
@@ -23,7 +23,7 @@ export async function findSubject(name: string): Promise<Subject> {
   return subject;
 }
 
-/** By name; a name selects its variants too. The baseline is always among them; in a hurry, variants only if named. */
+/** By name; a name selects its variants too. What they are compared with is always among them; in a hurry, variants only if named. */
 export function selectSubjects(all: readonly Subject[], names: readonly string[], hurry: boolean): readonly Subject[] {
   if (names.length === 0) return all.filter((subject) => !hurry || subject.variant !== true);
   for (const name of names) {
@@ -32,7 +32,14 @@ export function selectSubjects(all: readonly Subject[], names: readonly string[]
         `There is no subject ${name}. There are: ${all.map((subject) => subject.name).join(", ")}.`,
       );
   }
-  return all.filter((subject) => subject.name === BASELINE || names.some((name) => isNamed(subject, name)));
+  const chosen = all.filter((subject) => names.some((name) => isNamed(subject, name)));
+  const baselines = new Set(chosen.flatMap(({ name, against }) => against ?? (BASELINES.includes(name) ? name : [])));
+  if (baselines.size === 0) baselines.add(BASELINES[0] ?? "");
+  return all.filter((subject) => chosen.includes(subject) || baselines.has(subject.name));
+}
+
+export function isComparedWith({ name, against }: Subject, baseline: string): boolean {
+  return name !== baseline && (against === undefined || against === baseline);
 }
 
 function isNamed(subject: Subject, name: string): boolean {

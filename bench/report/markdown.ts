@@ -1,15 +1,13 @@
 /** The page docs/benchmarks.md. */
-import { BASELINE } from "../subjects.ts";
 import type { Row } from "../results.ts";
 import type { Subject } from "../subject.ts";
 import { formatNumber, formatRatio } from "./format.ts";
-import { comparisons, gaps, headline, type Report, TIE } from "./report.ts";
+import { type Comparison, comparisons, gaps, headline, type Report, TIE } from "./report.ts";
 import { spread } from "./table.ts";
 
 export function writeMarkdown(report: Report): string {
   const { at, command, rows, subjects, remarks } = report;
   const measured = rows.filter((row) => row.figures.size > 0);
-  const others = subjects.filter(({ name }) => name !== BASELINE);
   return `${[
     "# Benchmarks",
     "",
@@ -19,15 +17,9 @@ export function writeMarkdown(report: Report): string {
     "",
     "## How many times better Baton is",
     "",
-    `Baton on SQLite, synchronous FULL, against each. Below 1 it is worse. Anything under ${TIE} × either way is a tie: even clean runs of one configuration differ that much.`,
+    `Below 1 it is worse. Anything under ${TIE} × either way is a tie: even clean runs of one configuration differ that much.`,
     "",
-    ...table(
-      ["", ...others.map(({ title }) => title)],
-      comparisons(report).map(({ title, figures }) =>
-        [title].concat(others.map(({ name }) => formatRatio(figures.get(name)?.ratio))),
-      ),
-    ),
-    "",
+    ...comparisons(report).flatMap(comparison),
     "## Figures",
     "",
     "Median, and in brackets the smallest and the largest.",
@@ -49,6 +41,18 @@ export function writeMarkdown(report: Report): string {
       remarks.map(({ workload, subject, text }) => `${workload} · ${subject}: ${text}`),
     ),
   ].join("\n")}\n`;
+}
+
+function comparison({ baseline, others, rows }: Comparison): readonly string[] {
+  return [
+    `### ${baseline.title}, against each`,
+    "",
+    ...table(
+      ["", ...others.map(({ title }) => title)],
+      rows.map(({ title, ratios }) => [title].concat(ratios.map(formatRatio))),
+    ),
+    "",
+  ];
 }
 
 function figure({ figures }: Row, { name }: Subject): string {

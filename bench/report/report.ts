@@ -1,6 +1,6 @@
 import type { LeftOut, Remark, Row } from "../results.ts";
 import type { Subject } from "../subject.ts";
-import { BASELINE } from "../subjects.ts";
+import { BASELINES, isComparedWith } from "../subjects.ts";
 import type { Machine } from "./machine.ts";
 
 /** What a run found, ready to be shown in whatever form. */
@@ -39,9 +39,23 @@ export function gaps({ missing, leftOut }: Report): readonly string[] {
   ];
 }
 
-/** Rows that compare something. */
-export function comparisons({ rows, subjects }: Report): readonly Row[] {
-  return rows.filter((row) =>
-    subjects.some(({ name }) => name !== BASELINE && row.figures.get(name)?.ratio !== undefined),
-  );
+export interface Comparison {
+  readonly baseline: Subject;
+  readonly others: readonly Subject[];
+  /** Those that compare something: a ratio for each of the others, where there is one. */
+  readonly rows: readonly { readonly title: string; readonly ratios: readonly (number | undefined)[] }[];
+}
+
+/** One for each baseline that was measured and has anything to be compared with. */
+export function comparisons({ rows, subjects }: Report): readonly Comparison[] {
+  return BASELINES.flatMap((name) => {
+    const baseline = subjects.find((subject) => subject.name === name);
+    const others = subjects.filter((subject) => isComparedWith(subject, name));
+    if (baseline === undefined || others.length === 0) return [];
+    const compared = rows.map(({ title, figures }) => ({
+      title,
+      ratios: others.map((other) => figures.get(other.name)?.ratios[name]),
+    }));
+    return [{ baseline, others, rows: compared.filter(({ ratios }) => ratios.some((ratio) => ratio !== undefined)) }];
+  });
 }

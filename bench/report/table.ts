@@ -1,24 +1,14 @@
 /** For the terminal: ratios first, then the figures. */
-import { BASELINE } from "../subjects.ts";
 import type { Figure, Row } from "../results.ts";
 import { formatNumber, formatRatio } from "./format.ts";
-import { comparisons, gaps, headline, type Report, TIE } from "./report.ts";
+import { type Comparison, comparisons, gaps, headline, type Report, TIE } from "./report.ts";
 
 export function writeTable(report: Report): string {
-  const { rows, subjects, remarks } = report;
-  const others = subjects.filter(({ name }) => name !== BASELINE);
+  const { rows, remarks } = report;
   return [
     ...headline(report),
     "",
-    `How many times better Baton on SQLite (FULL) is; below 1 it is worse, under ${TIE} × either way is a tie:`,
-    "",
-    ...align([
-      ["", ...others.map(({ name }) => name)],
-      ...comparisons(report).map(({ title, figures }) =>
-        [title].concat(others.map(({ name }) => formatRatio(figures.get(name)?.ratio))),
-      ),
-    ]),
-    "",
+    ...comparisons(report).flatMap(comparison),
     ...rows.filter(({ figures }) => figures.size > 0).flatMap((row) => details(row, report)),
     ...list("Not measured:", gaps(report)),
     ...list(
@@ -26,6 +16,18 @@ export function writeTable(report: Report): string {
       remarks.map(({ workload, subject, text }) => `${workload} · ${subject}: ${text}`),
     ),
   ].join("\n");
+}
+
+function comparison({ baseline, others, rows }: Comparison): readonly string[] {
+  return [
+    `How many times better is ${baseline.title}? Below 1 it is worse, under ${TIE} × either way is a tie:`,
+    "",
+    ...align([
+      ["", ...others.map(({ name }) => name)],
+      ...rows.map(({ title, ratios }) => [title].concat(ratios.map(formatRatio))),
+    ]),
+    "",
+  ];
 }
 
 function list(title: string, lines: readonly string[]): readonly string[] {
@@ -36,8 +38,7 @@ function details({ title, metric, figures }: Row, { subjects }: Report): readonl
   const lines = subjects.flatMap((subject) => {
     const figure = figures.get(subject.name);
     if (figure === undefined) return [];
-    const ratio = subject.name === BASELINE ? "" : formatRatio(figure.ratio);
-    return [[`  ${subject.title}`, ratio, formatNumber(figure.median), spread(figure)]];
+    return [[`  ${subject.title}`, formatNumber(figure.median), spread(figure)]];
   });
   return [`${title} (${metric.unit}, ${metric.better} is better)`, ...align(lines), ""];
 }

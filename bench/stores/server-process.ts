@@ -9,7 +9,7 @@ const STOP_MS = 10_000;
 const LOOK_EVERY_MS = 20;
 const ENOUGH_OF_OUTPUT = 2_000;
 
-const living = new Set<ChildProcess>();
+const living = new Set<{ readonly kill: (signal: NodeJS.Signals) => unknown }>();
 
 /** A server that belongs to this run: started by it, stopped by it. */
 export class ServerProcess {
@@ -43,10 +43,9 @@ export class ServerProcess {
     }
   }
 
-  /** What it and the processes it started hold, in MiB; what they share is counted once. */
   memory(): number {
     const { pid } = this.#process;
-    return pid === undefined ? 0 : familyOf(pid).reduce((sum, one) => sum + shareOfMemory(one), 0) / 1_024;
+    return pid === undefined ? 0 : memoryOf(pid);
   }
 
   async stop(signal: NodeJS.Signals): Promise<void> {
@@ -66,6 +65,19 @@ export class ServerProcess {
 /** For the way out: asks every server to stop, without waiting for it. */
 export function signalServers(): void {
   for (const server of living) server.kill("SIGINT");
+}
+
+/** A server that somebody else started for this run ends with it too. Returns what forgets it. */
+export function signalToo(server: { readonly kill: (signal: NodeJS.Signals) => unknown }): () => void {
+  living.add(server);
+  return () => {
+    living.delete(server);
+  };
+}
+
+/** What a process and those it started hold, in MiB; what they share is counted once. */
+export function memoryOf(pid: number): number {
+  return familyOf(pid).reduce((sum, one) => sum + shareOfMemory(one), 0) / 1_024;
 }
 
 export async function freePort(): Promise<number> {

@@ -1,5 +1,5 @@
 /** Where a subject keeps its items. */
-export type StoreKind = "file" | "redis-everysec" | "redis-always" | "postgres";
+export type StoreKind = "file" | "redis-everysec" | "redis-always" | "postgres" | "nats";
 
 export interface Store {
   /** Such as "Redis 7.0.15". Undefined: nothing that has a version of its own. */

@@ -14,6 +14,7 @@ export const subjects: readonly Subject[] = [
     durability: "power loss",
     setup: `The ceiling, not a queue: one table; submits of one turn of the event loop share a transaction; claim and delete by ${CLAIM}.`,
     store: "file",
+    against: "sqlite",
     without: { latency: ONLY_LOOPS, keyed: ONLY_LOOPS, memory: ONLY_LOOPS },
     open,
   },
