@@ -51,7 +51,8 @@ interface StateLine {
   i?: ItemLine[];
   t?: readonly number[];
   tl?: number;
-  m?: 1;
+  an?: number;
+  m?: 1 | 2;
   p?: 1;
   c?: LeaseLine;
   b?: readonly number[];
@@ -93,7 +94,8 @@ export function encodeState(state: KeyState): Uint8Array {
   if (state.items.length > 0) line.i = state.items.map((item) => itemLine(item, bodies));
   if (state.taken.length > 0) line.t = state.taken;
   if (state.takenLeft > 0) line.tl = state.takenLeft;
-  if (state.more) line.m = 1;
+  if (state.announced !== 0) line.an = state.announced;
+  if (state.more !== false) line.m = state.more === true ? 1 : 2;
   if (state.paused) line.p = 1;
   if (state.lease !== undefined) line.c = leaseLine(state.lease);
   if (state.below.length > 0) line.b = state.below;
@@ -110,7 +112,8 @@ export function decodeState(data: Uint8Array, sequence: number): KeyState {
     items: line.i?.map((item) => readItem(item, bodies, sequence)) ?? NOTHING.items,
     taken: line.t ?? NOTHING.taken,
     takenLeft: line.tl ?? 0,
-    more: line.m === 1,
+    announced: line.an ?? 0,
+    more: line.m === undefined ? false : line.m === 1 || "closing",
     paused: line.p === 1,
     lease: line.c === undefined ? undefined : readLease(line.c, sequence),
     below: line.b ?? NOTHING.below,

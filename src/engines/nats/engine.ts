@@ -3,7 +3,6 @@ import { BatonError, Closed, InvalidInput, OutcomeUnknown } from "../../domain/e
 import type * as port from "../../engine/port.ts";
 import { check } from "./check.ts";
 import { JetStream } from "./jetstream.ts";
-import { tokenOf } from "./key-token.ts";
 import { Nonces } from "./nonce.ts";
 import { cancel, keyOfItem, pauseKey, revive } from "./operate.ts";
 import { type StoreOptions, type StoreSettings, parseStoreOptions } from "./options.ts";
@@ -328,6 +327,7 @@ function undeclared(queue: string): InvalidInput {
   return new InvalidInput("queue", queue, "the name of a queue that was declared");
 }
 
+/** About 70 bits: letters and digits, which are safe in every subject. */
 function randomName(): string {
-  return tokenOf(crypto.randomUUID()).slice(0, 16).replaceAll(/[-_]/g, "x") + crypto.randomUUID().slice(0, 4);
+  return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => (byte % 36).toString(36)).join("");
 }

@@ -129,10 +129,10 @@ export class KeyStore {
         const left = ends(seen, now);
         if (left === undefined) return undefined;
         const heads = await this.heads(key, seen.state);
-        const next = free({ ...left, more: false }, left.items, heads, this.levels, now);
-        if (next.kind !== "idle" || !seen.state.more) return next;
+        const next = free(left, left.items, heads, this.levels, now);
+        if (next.kind !== "idle" || seen.state.more !== true) return next;
         again = true;
-        return { ...seen.state, more: false };
+        return { ...seen.state, more: "closing" };
       });
       if (!again) return written;
     }
@@ -182,7 +182,7 @@ export class KeyStore {
   }
 
   subjectOf(key: string, state: KeyState): string {
-    return isRecord(state) ? this.subjects.record(key) : this.subjects.ready(state.items[0]?.level ?? 0, key);
+    return isRecord(state) ? this.subjects.record(key) : this.subjects.ready(levelOf(state), key);
   }
 
   background(work: Promise<unknown>): void {
@@ -193,32 +193,35 @@ export class KeyStore {
     return this.#nonces.next();
   }
 
-  /** What lies below a new state: the one before it, unless the write itself removes that. */
+  /** What lies below a new state: the one before it, and the message it was announced by, unless the write removes them. */
   #overlay(seen: Seen, next: KeyState): KeyState {
     const { state } = seen;
-    const wanted = { ...next, nonce: this.#nonces.next(), below: state.below };
-    if (seen.sequence === 0) return wanted;
-    if (isRecord(next)) {
-      return isRecord(state)
-        ? { ...wanted, recordBelow: false }
-        : { ...wanted, recordBelow: false, below: [...state.below, seen.sequence] };
-    }
-    if (isRecord(state)) return { ...wanted, recordBelow: true };
-    const replaced = state.items[0]?.level === next.items[0]?.level;
+    const announced = announcedBy(seen);
+    const wanted: KeyState = {
+      ...next,
+      nonce: this.#nonces.next(),
+      below: state.below,
+      announced: next.kind === "ready" && next.announced !== 0 ? announced : 0,
+      recordBelow: false,
+    };
+    if (isRecord(wanted))
+      return wanted.kind === "ready" || announced === 0 ? wanted : { ...wanted, below: [...state.below, announced] };
+    const replaced = announced === 0 || levelOf(state) === levelOf(next);
     return {
       ...wanted,
-      recordBelow: state.recordBelow,
-      below: replaced ? state.below : [...state.below, seen.sequence],
+      recordBelow: (seen.sequence > 0 && isRecord(state)) || state.recordBelow,
+      below: replaced ? state.below : [...state.below, announced],
     };
   }
 
   async #put(key: string, seen: Seen, state: KeyState, clean: boolean, isGood = always): Promise<Seen | undefined> {
     const subject = this.subjectOf(key, state);
-    const same = seen.sequence > 0 && this.subjectOf(key, seen.state) === subject;
     const options = {
       expect: seen.sequence,
       check: this.subjects.state(key),
-      rollup: same || (isRecord(state) && seen.state.recordBelow),
+      rollup: isRecord(state)
+        ? seen.state.recordBelow || (seen.sequence > 0 && isRecord(seen.state))
+        : announcedBy(seen) !== 0 && levelOf(seen.state) === levelOf(state),
       ...(state.kind === "idle" && clean ? { ttlSeconds: IDLE_SECONDS } : {}),
     };
     const data = encodeState(state);
@@ -270,6 +273,16 @@ export class KeyStore {
     if (now.sequence !== seen.sequence) throw new OutcomeUnknown("a submission");
     return undefined;
   }
+}
+
+/** The message by which consumers know a key that is ready; 0 when it is not. */
+export function announcedBy({ sequence, state }: Seen): number {
+  if (state.kind !== "ready") return 0;
+  return state.announced === 0 ? sequence : state.announced;
+}
+
+function levelOf({ items }: KeyState): number {
+  return items[0]?.level ?? 0;
 }
 
 function always(): boolean {

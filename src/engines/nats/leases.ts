@@ -4,7 +4,7 @@ import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { Ending, Grant, HoldRequest, Lease, Renewal, RenewResult, SettleResult } from "../../engine/port.ts";
 import { asError } from "./as-error.ts";
 import { textOf, tokenOf } from "./key-token.ts";
-import type { KeyStore } from "./key-store.ts";
+import { announcedBy, type KeyStore } from "./key-store.ts";
 import { itemId } from "./receipts.ts";
 import { end, expire, free, type Heads, hold, start } from "./rules.ts";
 import type { Session, Sessions } from "./sessions.ts";
@@ -13,7 +13,7 @@ import type { KeyState, Seen, StateLease, Waiting } from "./state.ts";
 /** A worker may go on with a key that it just settled for so long. */
 const STREAK_MS = 10;
 /** How many of a line are fetched at once while a worker goes on with it. */
-const FETCH = 16;
+const FETCH = 8;
 /** Items that were taken out of a line and are still in the stream, before they are removed together. */
 const MOST_TAKEN_LEFT = 16;
 
@@ -88,13 +88,25 @@ export class Leases {
     const session = await this.#sessions.get(leaseMs);
     const since = instant(this.#clock);
     const lease = this.#newLease(session, worker, since);
+    let found = seen;
+    let written = await this.#startFrom(key, found, lease);
+    if (written === undefined) {
+      // More may have come to the key since it was announced.
+      found = await this.#store.read(key);
+      if (announcedBy(found) !== seen.sequence) return undefined;
+      written = await this.#startFrom(key, found, lease);
+      if (written === undefined) return undefined;
+    }
+    const below = found.state.below;
+    const held = this.#take(key, written, session, worker, since);
+    this.#prepare(held, () => this.#settleIn(held, below, reply));
+    return held;
+  }
+
+  async #startFrom(key: string, seen: Seen, lease: StateLease): Promise<Seen | undefined> {
     // Whoever made the key ready may have died before this was done; a record that does not list it must not come first.
     if (seen.state.todo.length > 0) await this.#store.perform(key, seen.state);
-    const written = await this.#begin(key, seen, start({ ...seen.state, todo: [] }, lease), lease);
-    if (written === undefined) return undefined;
-    const held = this.#take(key, written, session, worker, since);
-    this.#prepare(held, () => this.#settleIn(held, seen.state.below, reply));
-    return held;
+    return await this.#begin(key, seen, start({ ...seen.state, todo: [] }, lease), lease);
   }
 
   async hold({ key: name, worker, leaseMs }: HoldRequest): Promise<Lease | undefined> {
@@ -223,22 +235,24 @@ export class Leases {
     const { key } = held;
     const isGood = (): boolean => !held.session.dead && elapsedMs(this.#clock, held.since) < held.leaseMs;
     await held.ready.catch(() => held.prepare());
+    let looked = false;
     for (;;) {
       if (!isGood()) {
         this.#expire(held);
         return "lost";
       }
       const { state } = held.seen;
-      if (state.more) await this.#lookAtLine(held);
-      else if (held.heads.length > 0) await this.#lookAbove(held);
+      if (held.heads.length > 0) await this.#lookAbove(held);
+      else if (state.more !== false && !looked) await this.#lookAtLine(held);
       const now = this.#clock.wall();
       const { items, todo } = end(state, ending, now);
-      const bare: KeyState = { ...state, todo: [], more: false };
+      const bare: KeyState = { ...state, todo: [] };
       let next = free(bare, items, held.heads, store.levels, now);
-      if (next.kind === "idle" && state.more) {
+      if (next.kind === "idle" && state.more === true) {
         // Somebody may have joined since the look: say first that nobody may join in silence, then look again.
-        if (!(await this.#rewrite(held, { ...state, todo: [], more: false }))) return "lost";
+        if (!(await this.#rewrite(held, { ...state, todo: [], more: "closing" }))) return "lost";
         await this.#lookAtLine(held);
+        looked = true;
         continue;
       }
       const session = held.session;
@@ -250,12 +264,12 @@ export class Leases {
         await store.purgeTaken(key, state.taken);
         next = { ...next, takenLeft: next.takenLeft - state.takenLeft };
       }
-      if (goesOn)
-        next = { ...start(next, this.#newLease(session, held.worker, since)), more: this.#knowsMore(held, next) };
+      if (goesOn) next = start(next, this.#newLease(session, held.worker, since));
       if (next.kind === "idle") next = { ...next, taken: [] };
       const written = await this.#write(held, { ...next, todo: [...next.todo, ...todo] }, isGood);
       if (written === undefined) {
         if (!(await this.#again(held))) return "lost";
+        looked = false;
         continue;
       }
       if (written.state.kind !== "idle") await store.perform(key, written.state);
@@ -320,11 +334,6 @@ export class Leases {
     this.#hooks.reserve(held);
   }
 
-  #knowsMore(held: Held, next: KeyState): boolean {
-    const level = next.items[0]?.level ?? 0;
-    return (held.fetched[level] ?? []).some(({ sequence }) => sequence > (next.taken[level] ?? 0));
-  }
-
   #prepare(held: Held, prepare: () => Promise<void>): void {
     held.prepare = prepare;
     held.ready = prepare();
@@ -342,7 +351,9 @@ export class Leases {
     const store = this.#store;
     const line =
       known === undefined
-        ? this.#lookAtLine(held)
+        ? held.seen.state.more !== false
+          ? this.#lookAtLine(held)
+          : undefined
         : Promise.resolve(this.#know(held, known.level, known.head, known.rest));
     await Promise.all([
       reply === undefined ? undefined : store.js.acknowledge(reply),

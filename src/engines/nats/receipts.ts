@@ -216,9 +216,9 @@ function readLetter({ data, sequence }: { readonly data: Uint8Array; readonly se
   return { ...extra, item, sequence };
 }
 
-/** The id that an item goes by: its own, or one that says where to look. */
+/** The id that an item goes by: its own, or one that says at which key to look. */
 export function itemId(item: KeyItem, key: string): string {
-  return item.id ?? `@${key}.${item.place}`;
+  return item.id ?? assignedId(key, item.unique);
 }
 
 /** The key token of an id that an engine gave. */
@@ -226,7 +226,6 @@ export function keyOfId(id: string): string | undefined {
   return /^@([-0-9A-Z_a-z]+)\.[0-9a-zA-Z]+$/.exec(id)?.[1];
 }
 
-/** An id for an item that has no place in a line yet. */
 export function assignedId(key: string, unique: string): string {
   return `@${key}.${unique}`;
 }

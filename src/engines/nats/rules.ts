@@ -6,8 +6,11 @@ import type { Ending, Outcome } from "../../engine/port.ts";
 import { EMPTY_PAYLOAD } from "../../domain/payload.ts";
 import type { KeyItem, KeyState, StateLease, Todo, Waiting } from "./state.ts";
 
-/** An item of this size may travel in the key's own state while the key is busy. */
-const MOST_CARRIED_BYTES = 16_384;
+/** A state that others write again and again carries no more than this; what comes then stands in line. */
+const MOST_CARRIED_BYTES = 49_152;
+const MOST_CARRIED = 64;
+/** A ready key stays known to consumers by the message that it is known by. */
+export const STAYS_ANNOUNCED = -1;
 
 /** The first item in line at each level, if there is one. */
 export type Heads = readonly (Waiting | undefined)[];
@@ -34,14 +37,15 @@ export function choose(items: readonly KeyItem[], heads: Heads, levels: number, 
 
 /** A key that nobody has, with these items and this line, as it stands now. */
 export function free(state: KeyState, items: readonly KeyItem[], heads: Heads, levels: number, now: number): KeyState {
-  const base: KeyState = { ...state, items, lease: undefined };
-  if (state.paused) return { ...base, kind: "parked", more: true };
+  // A line that was about to end has more after all, unless nothing was found.
+  const base: KeyState = { ...state, items, lease: undefined, more: state.more !== false };
+  if (state.paused) return { ...base, kind: "parked" };
   const choice = choose(items, heads, levels, now);
   switch (choice.type) {
     case "item":
-      return { ...take(base, choice.item, choice.from), kind: "ready" };
+      return { ...take(base, choice.item, choice.from), kind: "ready", announced: 0 };
     case "blocked":
-      return { ...base, kind: "parked", more: true, todo: [...base.todo, { type: "wake", dueAt: choice.until }] };
+      return { ...base, kind: "parked", todo: [...base.todo, { type: "wake", dueAt: choice.until }] };
     case "none":
       return { ...base, kind: "idle", more: false };
   }
@@ -62,12 +66,16 @@ function take(state: KeyState, item: KeyItem, from: Waiting | undefined): KeySta
 export function start(state: KeyState, lease: StateLease): KeyState {
   const [first, ...rest] = state.items;
   const items = first === undefined ? [] : [{ ...first, attempts: first.attempts + 1 }, ...rest];
-  return { ...state, kind: "running", items, lease, more: false };
+  return { ...state, kind: "running", items, lease, more: state.more !== false || isBig(first) };
+}
+
+/** Behind an item that is too big to be written again, others stand in line from the beginning. */
+function isBig(item: KeyItem | undefined): boolean {
+  return item !== undefined && sizeOf(item) > MOST_CARRIED_BYTES;
 }
 
 export function hold(state: KeyState, lease: StateLease): KeyState {
-  // Items may have joined the line of a ready key without a word.
-  return { ...state, kind: "held", lease, more: true };
+  return { ...state, kind: "held", lease, more: state.more !== false || isBig(state.items[0]) };
 }
 
 export type Joining =
@@ -91,30 +99,33 @@ export function join(
       return { type: "write", state: { ...state, kind: "ready", items: [item] } };
     case "ready":
       if (fits && (head === undefined || item.level < head.level || (front && item.level === head.level)))
-        return { type: "write", state: { ...state, items: [item, ...state.items] } };
-      return front && fits
-        ? { type: "write", state: { ...state, items: behind(state.items, item, 1) } }
-        : { type: "append" };
+        return { type: "write", state: { ...state, announced: 0, items: [item, ...state.items] } };
+      if (isBig(head) && !front) return { type: "append" };
+      break;
     case "parked": {
       const choice = choose([...state.items, item], NO_HEADS, levels, now);
       if (fits && !state.paused && choice.type === "item" && choice.item === item)
-        return {
-          type: "write",
-          state: { ...take(state, item, undefined), kind: "ready", lease: undefined, more: false },
-        };
+        return { type: "write", state: { ...take(state, item, undefined), kind: "ready", announced: 0 } };
       break;
     }
     case "running":
     case "held":
       break;
   }
-  if (front && fits)
-    return { type: "write", state: { ...state, items: behind(state.items, item, state.kind === "running" ? 1 : 0) } };
-  if (state.more) return { type: "append" };
-  const alone = state.items.length <= (state.kind === "running" ? 1 : 0);
-  return alone && sizeOf(item) <= Math.min(room, MOST_CARRIED_BYTES)
-    ? { type: "write", state: { ...state, items: [...state.items, item] } }
-    : { type: "write", state: { ...state, more: true } };
+  return carry(state, item, front);
+}
+
+/** A busy key takes the item into its own state while there is no line and it is small; then the line begins. */
+function carry(state: KeyState, item: KeyItem, front: boolean): Joining {
+  const base: KeyState = state.kind === "ready" ? { ...state, announced: STAYS_ANNOUNCED } : state;
+  const first = state.kind === "running" || state.kind === "ready" ? 1 : 0;
+  if (front) return { type: "write", state: { ...base, items: behind(state.items, item, first) } };
+  if (state.more === true) return { type: "append" };
+  if (state.more === "closing") return { type: "write", state: { ...base, more: true } };
+  const bytes = sizeOf(item) + totalOf(state);
+  return bytes <= MOST_CARRIED_BYTES && state.items.length < MOST_CARRIED
+    ? { type: "write", state: { ...base, items: [...state.items, item] } }
+    : { type: "write", state: { ...base, more: true } };
 }
 
 /** Before the others of its level, but never before what runs. */
@@ -125,6 +136,12 @@ function behind(items: readonly KeyItem[], item: KeyItem, from: number): readonl
 export function sizeOf({ payload, headers }: KeyItem): number {
   const body = typeof payload.body === "string" ? payload.body.length * 3 : payload.body.length;
   return body + 512 + (headers === undefined ? 0 : JSON.stringify(headers).length * 3);
+}
+
+export function totalOf({ items }: KeyState): number {
+  let total = 0;
+  for (const item of items) total += sizeOf(item);
+  return total;
 }
 
 /** What is left of a running or held key when its lease ends so. The caller lets `free` or `start` go on with it. */

@@ -7,7 +7,7 @@ import type { Payload } from "../../domain/payload.ts";
 import type { Outcome } from "../../engine/port.ts";
 
 /**
- * - `ready`: its first item may start. The only state that consumers deliver.
+ * - `ready`: its first item may start. The message that makes it so is what consumers deliver.
  * - `running`: its first item is worked on. `held`: a lease without an item.
  * - `parked`: nobody has it, and nothing may start: a back-off, or a pause.
  * - `idle`: nothing is left. It vanishes by itself.
@@ -24,8 +24,14 @@ export interface KeyState {
   readonly taken: readonly number[];
   /** How many of those are still in the stream. */
   readonly takenLeft: number;
-  /** True: whoever has the key will look at the line before it lets go, so an item may join without a word. */
-  readonly more: boolean;
+  /** A ready key that is a record: the sequence of the message by which consumers know it. */
+  readonly announced: number;
+  /**
+   * True: there may be a line, and new items join it. Whoever has the key looks at the line before it lets go, so an item may
+   * join without a word. False: there is none, and an item can come only by a change of this state. Closing: whoever has
+   * the key looks for the last time; an item that comes now has to say so first, and then joins the line.
+   */
+  readonly more: boolean | "closing";
   readonly paused: boolean;
   readonly lease: StateLease | undefined;
   /** Older states of this key that may still be in the stream. They must be gone before this one may vanish. */
@@ -81,6 +87,7 @@ export const NOTHING: KeyState = {
   items: [],
   taken: [],
   takenLeft: 0,
+  announced: 0,
   more: false,
   paused: false,
   lease: undefined,
@@ -103,6 +110,7 @@ export interface Waiting {
   readonly item: KeyItem;
 }
 
-export function isRecord({ kind }: KeyState): boolean {
-  return kind !== "ready";
+/** Consumers deliver a key by the message that made it ready; a record can say more about it afterwards. */
+export function isRecord({ kind, announced }: KeyState): boolean {
+  return kind !== "ready" || announced !== 0;
 }

@@ -3,18 +3,18 @@
  * one write too: it joins the line, on condition that the key stands as this process last saw it.
  */
 import { type BatonError, InvalidInput, KeyBusy, KeyFull, QueueFull } from "../../domain/errors.ts";
-import { EMPTY_PAYLOAD } from "../../domain/payload.ts";
 import type { Accepted, Submission, SubmitResult } from "../../engine/port.ts";
 import { asError } from "./as-error.ts";
 import type { Counts } from "./counts.ts";
 import { textOf, tokenOf } from "./key-token.ts";
 import type { KeyStore } from "./key-store.ts";
 import { assignedId, itemId, type Receipt } from "./receipts.ts";
-import { ended, free, join, NO_HEADS, sizeOf } from "./rules.ts";
+import { Remembered } from "./remembered.ts";
+import { ended, free, join, NO_HEADS, totalOf } from "./rules.ts";
 import { type KeyItem, type KeyState, type Seen, UNSEEN } from "./state.ts";
 
-/** Keys of which this process remembers how they stand. */
-const MOST_REMEMBERED = 20_000;
+/** Keys of which this process remembers how much may be added. */
+const MOST_ALLOWANCES = 20_000;
 /** Items of one key that are on their way at once. */
 const MOST_TOGETHER = 256;
 /** Beyond this many, what a key or queue holds is not counted before every item. */
@@ -34,7 +34,7 @@ export class Submitter {
   readonly #levels: readonly string[];
   /** Submissions of one key take effect one after the other. */
   readonly #lanes = new Map<string, Promise<unknown>>();
-  readonly #remembered = new Map<string, Seen>();
+  readonly #remembered = new Remembered();
   /** Per key: items that may be added before its line is counted again. */
   readonly #allowance = new Map<string, number>();
 
@@ -78,14 +78,7 @@ export class Submitter {
 
   /** What this process wrote itself spares it a look. */
   remember(key: string, seen: Seen): void {
-    this.#remembered.delete(key);
-    if (seen.state.kind !== "ready" && !(seen.state.kind !== "idle" && seen.state.more)) return;
-    // Enough to join a line; the payloads are the store's business.
-    const items = seen.state.items.map((item) => ({ ...item, payload: EMPTY_PAYLOAD, headers: undefined }));
-    this.#remembered.set(key, { sequence: seen.sequence, state: { ...seen.state, items } });
-    if (this.#remembered.size <= MOST_REMEMBERED) return;
-    const [oldest] = this.#remembered.keys();
-    if (oldest !== undefined) this.#remembered.delete(oldest);
+    this.#remembered.set(key, seen);
   }
 
   async #inLane<T>(key: string, work: () => Promise<T>): Promise<T> {
@@ -104,7 +97,7 @@ export class Submitter {
     for (let at = 0; at < submissions.length;) {
       const together = this.#together(submissions.slice(at, at + MOST_TOGETHER));
       if (together.length > 1) {
-        const accepted = await this.#appendTogether(key, together);
+        const accepted = await this.#joinTogether(key, together);
         results.push(...accepted);
         at += accepted.length;
         if (accepted.length > 0) continue;
@@ -131,25 +124,57 @@ export class Submitter {
     return end === -1 ? submissions : submissions.slice(0, end);
   }
 
-  /** Those of a run of submissions that joined the line; the rest is left for one by one. */
-  async #appendTogether(key: string, submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
-    const seen = this.#remembered.get(key);
-    // A replicated stream refuses a second condition on a key while the first is on its way.
-    if (seen === undefined || this.#store.js.isReplicated(this.#store.subjects.stream)) return [];
+  /** Those of a run of submissions that could join at once; the rest is left for one by one. */
+  async #joinTogether(key: string, submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+    if (!(await this.#hasRoom(key, submissions.length, submissions[0]))) return [];
     const items = submissions.map((submission) => this.#itemOf(submission));
+    const seen = this.#remembered.get(key) ?? UNSEEN;
+    const carried = this.#carry(seen.state, items);
+    const count =
+      carried.count > 0 ? await this.#writeTogether(key, seen, carried) : await this.#appendTogether(key, seen, items);
+    return items.slice(0, count).map((item) => this.#accepted(key, item, false, []));
+  }
+
+  /** As many items as the key's own state can take. */
+  #carry(state: KeyState, items: readonly KeyItem[]): { readonly state: KeyState; readonly count: number } {
+    const { levels, clock, room } = this.#store;
+    const fresh = state.kind === "idle";
+    let next = state;
+    let count = 0;
+    for (const item of items) {
+      const joining = join(next, item, false, levels, clock.wall(), room - totalOf(next));
+      if (joining.type !== "write" || !joining.state.items.includes(item)) break;
+      // What is not written yet has not been announced either.
+      next = fresh ? { ...joining.state, announced: 0 } : joining.state;
+      count += 1;
+    }
+    return { state: next, count };
+  }
+
+  async #writeTogether(
+    key: string,
+    seen: Seen,
+    { state, count }: { readonly state: KeyState; readonly count: number },
+  ): Promise<number> {
+    const written = await this.#write(key, seen, state);
+    if (written === undefined) this.#remembered.delete(key);
+    else this.remember(key, written);
+    return written === undefined ? 0 : count;
+  }
+
+  async #appendTogether(key: string, seen: Seen, items: readonly KeyItem[]): Promise<number> {
+    // A replicated stream refuses a second condition on a key while the first is on its way.
+    if (this.#store.js.isReplicated(this.#store.subjects.stream)) return 0;
     const end = items.findIndex(
       (item) => join(seen.state, item, false, this.#store.levels, this.#store.clock.wall(), 0).type !== "append",
     );
     const joining = end === -1 ? items : items.slice(0, end);
-    if (joining.length === 0 || !(await this.#hasRoom(key, joining.length, submissions[0]))) return [];
     const places = await Promise.all(joining.map((item) => this.#store.append(key, seen, item)));
     const refused = places.indexOf(undefined);
-    if (refused !== -1) this.#remembered.delete(key);
+    if (refused === -1) return joining.length;
+    this.#remembered.delete(key);
     // Once the key has changed, every later one was refused too: the order is kept.
-    const accepted = refused === -1 ? joining.length : refused;
-    return joining
-      .slice(0, accepted)
-      .map((item, at) => this.#accepted(key, { ...item, place: places[at] ?? 0 }, false, []));
+    return refused;
   }
 
   async #acceptOne(key: string, submission: Submission): Promise<SubmitResult> {
@@ -219,19 +244,14 @@ export class Submitter {
 
   async #join(key: string, item: KeyItem, front: boolean, strict = false): Promise<Joined> {
     const store = this.#store;
-    const remembered = this.#remembered.get(key);
-    let seen = remembered ?? UNSEEN;
+    let seen = this.#remembered.get(key) ?? UNSEEN;
     for (;;) {
       if (strict && seen.state.kind !== "idle") {
         seen = await store.read(key);
         if (seen.state.kind !== "idle") return { error: new KeyBusy(this.#queue, textOf(key)) };
       }
-      const room = store.room - seen.state.items.reduce((sum, one) => sum + sizeOf(one), 0);
+      const room = store.room - totalOf(seen.state);
       const joining = join(seen.state, item, front, store.levels, store.clock.wall(), room);
-      if (joining.type === "write" && seen === remembered) {
-        seen = await store.read(key);
-        continue;
-      }
       if (joining.type === "append") {
         const place = await store.append(key, seen, item);
         if (place !== undefined) {
@@ -334,7 +354,7 @@ export class Submitter {
     const allowance = this.#allowance.get(key) ?? EXACT_BELOW;
     if (allowance >= count) {
       this.#allowance.set(key, allowance - count);
-      if (this.#allowance.size > MOST_REMEMBERED) this.#allowance.clear();
+      if (this.#allowance.size > MOST_ALLOWANCES) this.#allowance.clear();
       return true;
     }
     const behind = await this.#counts.behind(key);
