@@ -138,8 +138,10 @@ export class Claims {
       for (;;) {
         const claim = this.#waiting[0];
         if (claim === undefined) return;
-        this.#stirred = false;
         this.#serving = claim;
+        // Whoever claims settles in the same turn: what that brings comes first.
+        await Promise.resolve();
+        this.#stirred = false;
         const grants = await this.#serve(claim.request);
         this.#serving = undefined;
         if (grants.length > 0 || claim.request.signal.aborted || this.#closed) claim.answer(grants);
@@ -206,7 +208,7 @@ export class Claims {
   async #takeAt(level: number, want: number, request: ClaimRequest): Promise<readonly Grant[]> {
     const grants = this.#takeReserved(level, want, request.worker);
     while (grants.length < want && !request.signal.aborted && !this.#closed) {
-      const tokens = await this.#tokensAt(level, want - grants.length);
+      const tokens = await this.#tokensAt(level, this.#free(level, want - grants.length));
       if (tokens.length === 0) break;
       const started = await Promise.allSettled(tokens.map((token) => this.#start(token, request)));
       for (const one of started) if (one.status === "fulfilled" && one.value !== undefined) grants.push(one.value);
@@ -214,6 +216,12 @@ export class Claims {
       if (failed !== undefined && grants.length === 0) throw asError(failed.reason);
     }
     return grants;
+  }
+
+  /** Slots that no settlement on its way will fill; but always one for what is more urgent than that. */
+  #free(level: number, want: number): number {
+    const { count, level: next } = this.#leases.goingOn;
+    return Math.max(want - count, count > 0 && level < next ? 1 : 0);
   }
 
   #takeReserved(level: number, want: number, worker: string): Grant[] {
@@ -228,11 +236,11 @@ export class Claims {
   }
 
   async #tokensAt(level: number, want: number): Promise<readonly Token[]> {
-    const arrived = this.#arrived.filter((one) => one.level === level).slice(0, want);
+    const arrived = this.#arrived.filter((one) => one.level === level).slice(0, Math.max(want, 0));
     this.#arrived = this.#arrived.filter((one) => !arrived.includes(one));
     const tokens = arrived.map(({ token }) => token);
     // While a pull stands there, nothing is there.
-    if (tokens.length >= want || this.#pulls.isStanding(level)) return tokens;
+    if (want <= 0 || tokens.length >= want || this.#pulls.isStanding(level)) return tokens;
     const pulled = await this.#pulls.quick(level, want - tokens.length);
     const newest = pulled.at(-1);
     this.#seenAt[level] = newest === undefined || newest.left === 0 ? this.#clock.wall() : newest.at;
@@ -260,7 +268,8 @@ export class Claims {
 
   async #standBy(): Promise<void> {
     if (this.#stirred) return;
-    for (let level = 0; level < this.#store.levels; level += 1) this.#pulls.stand(level, 1);
+    if (this.#leases.goingOn.count === 0)
+      for (let level = 0; level < this.#store.levels; level += 1) this.#pulls.stand(level, 1);
     await new Promise<void>((resolve) => {
       this.#wakeUp = resolve;
     });

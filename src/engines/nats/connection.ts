@@ -10,7 +10,7 @@ import {
   nkeyAuthenticator,
   type NodeConnectionOptions,
 } from "@nats-io/transport-node";
-import { BatonError } from "../../domain/errors.ts";
+import { BatonError, Closed, InvalidInput } from "../../domain/errors.ts";
 import type { NatsOptions } from "./options.ts";
 import { isNewEnough, NoJetStream, ServerTooOld } from "./versions.ts";
 import type { Delivery, PublishOptions, Subscription, Wire } from "./wire.ts";
@@ -103,6 +103,7 @@ function versionAt(address: string): Promise<string | undefined> {
 /** @param own whether the connection is closed with the wire */
 export function wireOf(connection: NatsConnection, own: boolean): Wire {
   const listeners = new Set<(up: boolean) => void>();
+  const outbox = new Outbox(connection);
   void listen(connection, (up) => {
     for (const listener of listeners) listener(up);
   });
@@ -112,7 +113,7 @@ export function wireOf(connection: NatsConnection, own: boolean): Wire {
       maxPayload: connection.info?.max_payload ?? 1_048_576,
       jetstream: connection.info?.jetstream ?? false,
     },
-    publish: (subject, data, options) => publish(connection, subject, data, options),
+    publish: (subject, data, options) => outbox.add(subject, data, options),
     subscribe(subject, receive): Subscription {
       const subscription = connection.subscribe(subject, {
         callback: (error, message) => {
@@ -126,10 +127,47 @@ export function wireOf(connection: NatsConnection, own: boolean): Wire {
     },
     async close() {
       listeners.clear();
+      outbox.flush();
       if (own) await connection.close();
       else await connection.flush();
     },
   };
+}
+
+interface Outgoing {
+  readonly subject: string;
+  readonly data: Uint8Array | string;
+  readonly options: PublishOptions | undefined;
+}
+
+/**
+ * What is published while one batch of replies is worked on goes out together: the client writes to its socket after every
+ * turn of promises, and a system call per message would cost more than everything else.
+ */
+class Outbox {
+  readonly #connection: NatsConnection;
+  #waiting: Outgoing[] = [];
+
+  constructor(connection: NatsConnection) {
+    this.#connection = connection;
+  }
+
+  add(subject: string, data: Uint8Array | string, options: PublishOptions | undefined): void {
+    if (this.#connection.isClosed()) throw new Closed("The connection to the NATS server");
+    const size = data.length + (options?.headers?.length ?? 0);
+    const most = this.#connection.info?.max_payload ?? size;
+    if (size > most)
+      throw new InvalidInput("payload", `${size} bytes`, `at most ${most} bytes, the most this server takes`);
+    this.#waiting.push({ subject, data, options });
+    if (this.#waiting.length === 1) setImmediate(() => this.flush());
+  }
+
+  flush(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    if (this.#connection.isClosed()) return;
+    for (const { subject, data, options } of waiting) publish(this.#connection, subject, data, options);
+  }
 }
 
 /** The client asks a header object for its bytes, and for nothing else. */

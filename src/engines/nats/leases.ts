@@ -11,7 +11,7 @@ import type { Session, Sessions } from "./sessions.ts";
 import type { KeyState, Seen, StateLease, Waiting } from "./state.ts";
 
 /** A worker may go on with a key that it just settled for so long. */
-const STREAK_MS = 10;
+const STREAK_MS = 50;
 /** How many of a line are fetched at once while a worker goes on with it. */
 const FETCH = 8;
 /** Items that were taken out of a line and are still in the stream, before they are removed together. */
@@ -51,6 +51,8 @@ export interface LeaseHooks {
   readonly goesOn: () => boolean;
   /** A grant that nobody asked for yet. */
   readonly reserve: (held: Held) => void;
+  /** A settlement that might have brought a grant is over. */
+  readonly stir: () => void;
 }
 
 export class Leases {
@@ -62,6 +64,7 @@ export class Leases {
   readonly #held = new Map<unknown, Held>();
   /** Leases of this handle, also those that are over: nobody adopts them. */
   readonly #known = new WeakSet();
+  readonly #goingOn = new Set<Held>();
   #timer: Timer | undefined;
   #plannedFor = 0;
   #closed = false;
@@ -75,6 +78,14 @@ export class Leases {
 
   get count(): number {
     return this.#held.size;
+  }
+
+  /** Settlements on their way that will bring their keys' next items, and the most urgent level among them. */
+  get goingOn(): { readonly count: number; readonly level: number } {
+    let level = this.#store.levels;
+    for (const { seen } of this.#goingOn)
+      level = Math.min(level, (seen.state.items[1] ?? seen.state.items[0])?.level ?? level);
+    return { count: this.#goingOn.size, level };
   }
 
   close(): void {
@@ -161,12 +172,16 @@ export class Leases {
     const held = this.#find(lease) ?? (await this.#adopt(lease));
     if (held === undefined) return "lost";
     this.#lose(held);
+    const mayGoOn = this.#mayGoOn(held, ending) && (held.seen.state.items.length > 1 || held.seen.state.more !== false);
+    if (mayGoOn) this.#goingOn.add(held);
     try {
       return await this.#end(held, ending);
     } catch (error) {
       // Nothing is certain: the lease is this process's until it runs out, and may be settled again.
       this.#keep(held);
       throw error;
+    } finally {
+      if (this.#goingOn.delete(held)) this.#hooks.stir();
     }
   }
 
@@ -256,8 +271,7 @@ export class Leases {
         continue;
       }
       const session = held.session;
-      const goesOn =
-        goOn && next.kind === "ready" && ending.type !== "release" && ending.type !== "retry" && this.#mayGoOn(held);
+      const goesOn = goOn && next.kind === "ready" && this.#mayGoOn(held, ending);
       const since = instant(this.#clock);
       // Only what a written state has taken may be removed: the write that is about to take more may be refused.
       if (state.takenLeft > (goesOn ? MOST_TAKEN_LEFT : 0)) {
@@ -314,9 +328,12 @@ export class Leases {
     held.fetched = [];
   }
 
-  #mayGoOn(held: Held): boolean {
+  #mayGoOn(held: Held, { type }: Ending): boolean {
     return (
       !this.#closed &&
+      // One that is tried again, or given back, goes behind the keys that are ready.
+      type !== "retry" &&
+      type !== "release" &&
       this.#hooks.goesOn() &&
       this.#clock.monotonic() - held.streakSince < STREAK_MS &&
       !held.session.dead

@@ -81,6 +81,7 @@ export class QueueRoom {
       levelName: (level) => this.levels[level] ?? "",
       goesOn: () => !this.#paused && (this.#claims?.goesOn ?? false),
       reserve: (held) => this.#claims?.reserve(held),
+      stir: () => this.#claims?.stir(),
     });
     // The server's own copy of what is written: nobody has to be told in addition.
     this.#hearing = wire.subscribe(subjects.queueRecord(), ({ data }) => this.#hear(readRecord(data)));
