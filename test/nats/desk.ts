@@ -1,0 +1,87 @@
+/** What the tests of the NATS engine share: servers, a folder for histories, and processes that use both. */
+import type { TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { type NatsCluster, startNatsCluster } from "../../servers/nats-cluster.ts";
+import { ask } from "../../servers/nats-probe.ts";
+import { type NatsServer, type NatsServerOptions, startNatsServer } from "../../servers/nats-server.ts";
+import { type Child, Desk } from "../sqlite/desk.ts";
+
+export { Child, now, refusal } from "../sqlite/desk.ts";
+
+const LOOK_MS = 50;
+const SQLITE_WORKER = "../black-box/worker";
+const NATS_WORKER = "../../nats/children/worker";
+
+/** The same folder and processes as those of SQLite, in front of another store. */
+export class NatsDesk extends Desk {
+  readonly #url: string;
+
+  private constructor(context: TestContext, url: string) {
+    super(context);
+    this.#url = url;
+  }
+
+  static async withServer(
+    context: TestContext,
+    options: NatsServerOptions = {},
+  ): Promise<{ readonly desk: NatsDesk; readonly server: NatsServer }> {
+    const server = await startNatsServer(options);
+    const desk = new NatsDesk(context, server.url);
+    // After the desk has closed its connections: what was asked for first is done first.
+    context.after(() => server.stop());
+    return { desk, server };
+  }
+
+  static async withCluster(context: TestContext): Promise<{ readonly desk: NatsDesk; readonly cluster: NatsCluster }> {
+    const cluster = await startNatsCluster();
+    const desk = new NatsDesk(context, `${cluster.url}?replicas=3`);
+    context.after(() => cluster.stop());
+    return { desk, cluster };
+  }
+
+  override get url(): string {
+    return this.#url;
+  }
+
+  /** Servers can be away when a process begins; a file cannot. */
+  override start(script: string, ...args: readonly string[]): Child {
+    return super.start(script === SQLITE_WORKER ? NATS_WORKER : script, ...args);
+  }
+}
+
+export interface StreamAnswer {
+  readonly error?: { readonly description: string };
+  readonly config?: Readonly<Record<string, unknown>>;
+  readonly state?: { readonly messages: number; readonly last_seq: number };
+  readonly cluster?: { readonly leader?: string };
+}
+
+export async function streamInfo(port: number, stream: string): Promise<StreamAnswer> {
+  return (await ask(port, `$JS.API.STREAM.INFO.${stream}`)) as StreamAnswer;
+}
+
+export async function streamNames(port: number): Promise<readonly string[]> {
+  const { streams } = (await ask(port, "$JS.API.STREAM.NAMES")) as { readonly streams?: readonly string[] | null };
+  return streams ?? [];
+}
+
+/** Waits for what must come, and says what it waited for if it does not. */
+export async function until<T>(what: string, withinMs: number, look: () => Promise<T | undefined>): Promise<T> {
+  const end = performance.now() + withinMs;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined) return found;
+    if (performance.now() > end) throw new Error(`Within ${withinMs} ms there was not: ${what}`);
+    await wait(LOOK_MS);
+  }
+}
+
+/** The messages of the queue's stream, as soon as there are none, or how many are left when the time is over. */
+export async function leftInStream(port: number, stream: string, withinMs: number): Promise<number> {
+  const end = performance.now() + withinMs;
+  for (;;) {
+    const messages = (await streamInfo(port, stream)).state?.messages ?? Number.NaN;
+    if (messages === 0 || performance.now() > end) return messages;
+    await wait(LOOK_MS);
+  }
+}

@@ -1,0 +1,157 @@
+/** What two workers owe each other: nobody waits for the other's key, and nobody touches the other's work. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { violations } from "../sqlite/black-box/checker.ts";
+import { retire } from "../sqlite/black-box/faults.ts";
+import { readHistory } from "../sqlite/black-box/history.ts";
+import { LEASE_MS, QUEUE } from "../sqlite/black-box/settings.ts";
+import { NatsDesk, now } from "./desk.ts";
+import { drained, fact, recordFinals } from "./rounds.ts";
+
+const BUSY_MS = 2_000;
+const ROUNDS = 20;
+const DRAIN_MS = 10_000;
+/** Beyond the lease: the key may first be offered to the very worker that was stopped, and goes on after two seconds. */
+const MOST_LATE_MS = 3_000;
+
+test("while one car is worked on, another starts at once", { timeout: 20_000 }, async (context) => {
+  const { desk } = await NatsDesk.withServer(context);
+  const cars = (await desk.connect()).queue<number>("cars");
+  const began = new Map<string, (at: number) => void>();
+  for (let index = 0; index < 2; index += 1) {
+    const worker = (await desk.connect()).queue<number>("cars");
+    worker.work(
+      async ({ key, payload }) => {
+        began.get(key)?.(now());
+        await wait(payload);
+      },
+      { concurrency: 1 },
+    );
+  }
+  const start = async (key: string, ms: number): Promise<number> => {
+    const { promise, resolve } = Promise.withResolvers<number>();
+    began.set(key, resolve);
+    const from = now();
+    await cars.submit(key, ms);
+    return (await promise) - from;
+  };
+  await start("car1", 0);
+  const from = now();
+  await start("car1", BUSY_MS);
+  const late: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    late.push(await start("car2", 0));
+    await wait(10);
+  }
+  assert.ok(now() - from < BUSY_MS, "car1 is still worked on");
+  context.diagnostic(
+    `car2 began ${median(late).toFixed(1)} ms after its submission, ${Math.max(...late).toFixed(1)} at most`,
+  );
+  assert.ok(median(late) < 50, `car2 began after ${late.map((ms) => ms.toFixed(0)).join(", ")} ms`);
+});
+
+test("the next item of a car begins as soon as the one before is settled", { timeout: 20_000 }, async (context) => {
+  const { desk } = await NatsDesk.withServer(context);
+  const baton = await desk.connect();
+  const cars = baton.queue<number>("cars");
+  const times: { readonly began: number; readonly ended: number }[] = [];
+  const all = Promise.withResolvers<void>();
+  for (let index = 0; index < 2; index += 1) {
+    const worker = (await desk.connect()).queue<number>("cars");
+    worker.work(
+      async () => {
+        const began = now();
+        await wait(5);
+        times.push({ began, ended: now() });
+        if (times.length === ROUNDS) all.resolve();
+      },
+      { concurrency: 1 },
+    );
+  }
+  await cars.submitMany(Array.from({ length: ROUNDS }, (_, index) => ({ key: "car1", payload: index })));
+  await all.promise;
+  const gaps = times.slice(1).map(({ began }, index) => began - (times[index]?.ended ?? 0));
+  assert.ok(
+    gaps.every((ms) => ms > 0),
+    "never two at a time",
+  );
+  context.diagnostic(`the next began ${median(gaps).toFixed(1)} ms later, ${Math.max(...gaps).toFixed(1)} at most`);
+  assert.ok(median(gaps) < 20, `The gaps were ${gaps.map((ms) => ms.toFixed(0)).join(", ")} ms`);
+});
+
+test(
+  "a worker that was stopped for two leases learns of the loss, is refused, and the other's work is untouched",
+  { timeout: 30_000 },
+  async (context) => {
+    const { desk } = await NatsDesk.withServer(context);
+    const baton = await desk.connect();
+    const cars = baton.queue(QUEUE);
+    const [first, second] = ["first", "second"].map((name) =>
+      desk.start("../black-box/worker", desk.url, desk.folder, name),
+    );
+    assert.ok(first !== undefined && second !== undefined);
+    await Promise.all([first.next(), second.next()]);
+    // Longer than the stop: one is at it when it is stopped, and the other when the first goes on.
+    await cars.submit("car1", { workMs: 4 * LEASE_MS }, { id: "long" });
+    const began = await fact(desk, (one) => one.type === "began");
+    assert.ok("worker" in began);
+    const holder = began.worker === "first" ? first : second;
+    const other = began.worker === "first" ? "second" : "first";
+    const stopped = now();
+    holder.process.kill("SIGSTOP");
+    const taken = await fact(desk, (one) => one.type === "began" && one.worker === other);
+    const takenOverMs = taken.at - stopped;
+    context.diagnostic(`taken over ${takenOverMs.toFixed(0)} ms after the stop, with a lease of ${LEASE_MS} ms`);
+    assert.ok(takenOverMs < LEASE_MS + MOST_LATE_MS);
+    await wait(Math.max(0, stopped + 2 * LEASE_MS - now()));
+    holder.process.kill("SIGCONT");
+    const refused = await fact(desk, (one) => one.type === "refused");
+    assert.ok("fence" in taken && "fence" in refused && refused.fence < taken.fence);
+
+    const { running } = (await cars.item("long")) ?? {};
+    assert.equal(running?.worker, other);
+    assert.equal(running?.fence, taken.fence);
+    await drained(baton, DRAIN_MS);
+    await Promise.all([first, second].map(retire));
+    assert.equal((await cars.item("long"))?.state, "done");
+    assert.equal((await cars.item("long"))?.attempt, 2);
+    await recordFinals(baton, desk.folder);
+    const history = readHistory(desk.folder);
+    assert.deepEqual(violations(history), []);
+    assert.equal(history.filter(({ type }) => type === "settled").length, 1);
+  },
+);
+
+test("an urgent item for a key that waits among 20,000 others starts next", { timeout: 40_000 }, async (context) => {
+  const { desk } = await NatsDesk.withServer(context);
+  const cars = (await desk.connect()).queue<null>("cars");
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  const { promise: blocked, resolve: block } = Promise.withResolvers<void>();
+  const order: string[] = [];
+  const from = now();
+  await cars.submit("gate", null, { level: "high" });
+  const worker = cars.work(
+    async ({ key, level }) => {
+      order.push(`${key} ${level}`);
+      if (key !== "gate") return;
+      block();
+      await gate;
+    },
+    { concurrency: 1 },
+  );
+  await blocked;
+  await cars.submitMany(
+    Array.from({ length: 20_000 }, (_, index) => ({ key: `car${index}`, payload: null, level: "low" })),
+  );
+  context.diagnostic(`20,000 items were submitted in ${(now() - from).toFixed(0)} ms`);
+  await cars.submit("car15000", null, { level: "high" });
+  open();
+  while (order.length < 2) await wait(5);
+  await worker.stop({ grace: 0 });
+  assert.deepEqual(order.slice(0, 2), ["gate high", "car15000 high"]);
+});
+
+function median(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Infinity;
+}
