@@ -41,6 +41,7 @@ const SHOWS: Readonly<Record<string, readonly RegExp[]>> = {
     /process \d+: car1, polish/,
     /0 items are left/,
   ],
+  "two-machines": [/car2, wash, attempt 1/, /killing \d+/, /car2, wash, attempt 2/, /car2, wax/, /0 items are left/],
 };
 
 describe("examples", { concurrency: 2 }, () => {

@@ -39,7 +39,7 @@ export interface Engine {
    * no lease is ever made that nobody hears of.
    *
    * Most urgent level first, then the key that became ready first, except that a worker may go on with the key that it
-   * just settled for up to 10 ms while nothing more urgent is ready. Keys whose lease ran out are ready again. The attempt
+   * just settled for a moment (tens of milliseconds at most) while nothing more urgent is ready. Keys whose lease ran out are ready again. The attempt
    * counts up with each grant. Because a claim waits, calls made after it may take effect before it.
    */
   claim(request: ClaimRequest): Promise<readonly Grant[]>;

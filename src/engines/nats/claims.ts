@@ -7,7 +7,7 @@ import { LevelChooser } from "../../domain/level.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { asError } from "./as-error.ts";
 import { decodeState } from "./codec.ts";
-import type { KeyStore } from "./key-store.ts";
+import { announcedBy, type KeyStore } from "./key-store.ts";
 import type { Held, Leases, Token } from "./leases.ts";
 import type { Pulled, Pulls } from "./pulls.ts";
 import { lastToken } from "./subjects.ts";
@@ -250,18 +250,15 @@ export class Claims {
   async #start(token: Token, request: ClaimRequest): Promise<Grant | undefined> {
     const held = await this.#leases.start(token, request.worker, request.leaseMs);
     if (held !== undefined) return (await this.#isVoid(held)) ? undefined : this.#leases.grant(held);
-    const { sequence } = await this.#store.read(token.key);
-    // Still the last word, but not for this try: it comes back.
-    this.#wire.publish(token.reply, sequence === token.seen.sequence ? "-NAK" : "+ACK");
+    const found = await this.#store.read(token.key);
+    // Still what the key is known by, but not for this try: it comes back.
+    this.#wire.publish(token.reply, announcedBy(found) === token.seen.sequence ? "-NAK" : "+ACK");
     return undefined;
   }
 
-  /** An id stands for one item. Another with the same id, or one that has ended, is dropped without a word. */
+  /** What is not to run is dropped without a word. */
   async #isVoid(held: Held): Promise<boolean> {
-    const [item] = held.seen.state.items;
-    if (item?.id === undefined || item.id.startsWith("@")) return false;
-    const found = await this.#store.receipts.find(item.id);
-    if (found === undefined || (found.receipt.unique === item.unique && found.outcome === undefined)) return false;
+    if (!(await this.#store.isVoid(held.seen.state.items[0]))) return false;
     await this.#leases.drop(held);
     return true;
   }

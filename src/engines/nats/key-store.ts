@@ -4,6 +4,7 @@
  */
 import type { Clock } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
+import { ASSIGNED_ID_MARK } from "../../domain/names.ts";
 import { decodeItem, decodeState, encodeItem, encodeState } from "./codec.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
@@ -16,6 +17,8 @@ import type { QueueSubjects } from "./subjects.ts";
 /** How long a key that became idle is still there: as short as a server can make it. */
 const IDLE_SECONDS = 1;
 const MOST_TRIES = 6;
+/** Of the life of an idle key, counted here from before a write, within which it cannot have vanished there. */
+const CERTAIN_PART = 0.8;
 
 export class KeyStore {
   readonly subjects: QueueSubjects;
@@ -138,6 +141,13 @@ export class KeyStore {
     }
   }
 
+  /** An id stands for one item: another with the same id, or one that has ended, is not to run. */
+  async isVoid(item: KeyItem | undefined): Promise<boolean> {
+    if (item?.id === undefined || item.id.startsWith(ASSIGNED_ID_MARK)) return false;
+    const found = await this.receipts.find(item.id);
+    return found !== undefined && (found.receipt.unique !== item.unique || found.outcome !== undefined);
+  }
+
   /** Whatever a state still lists: done, and gone. */
   async settleLeftovers(key: string, state: KeyState): Promise<void> {
     await this.clear(key, { sequence: 0, state });
@@ -226,6 +236,7 @@ export class KeyStore {
     };
     const data = encodeState(state);
     let lost = false;
+    const begun = this.clock.monotonic();
     for (let tries = MOST_TRIES; ; tries -= 1) {
       try {
         const result = await this.js.put(subject, data, options);
@@ -240,7 +251,9 @@ export class KeyStore {
         if (tries <= 1 || !isGood()) throw new OutcomeUnknown("a change of a key", { cause: error });
         const now = await this.read(key);
         if (now.sequence > 0 && now.state.nonce === state.nonce) return now;
-        if (now.sequence !== seen.sequence) throw new OutcomeUnknown("a change of a key", { cause: error });
+        // A key that is not there may have come, been worked on, and vanished meanwhile.
+        const vanished = now.sequence === 0 && this.clock.monotonic() - begun > IDLE_SECONDS * 1_000 * CERTAIN_PART;
+        if (now.sequence !== seen.sequence || vanished) throw new OutcomeUnknown("a change of a key", { cause: error });
       }
     }
   }

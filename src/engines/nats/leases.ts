@@ -12,6 +12,8 @@ import type { KeyState, Seen, StateLease, Waiting } from "./state.ts";
 
 /** A worker may go on with a key that it just settled for so long. */
 const STREAK_MS = 50;
+/** Items keep coming to a key that is about to start; then it is somebody's next try. */
+const MOST_STARTS = 8;
 /** How many of a line are fetched at once while a worker goes on with it. */
 const FETCH = 8;
 /** Items that were taken out of a line and are still in the stream, before they are removed together. */
@@ -101,13 +103,13 @@ export class Leases {
     const lease = this.#newLease(session, worker, since);
     let found = seen;
     let written = await this.#startFrom(key, found, lease);
-    if (written === undefined) {
+    for (let tries = MOST_STARTS; written === undefined && tries > 0; tries -= 1) {
       // More may have come to the key since it was announced.
       found = await this.#store.read(key);
       if (announcedBy(found) !== seen.sequence) return undefined;
       written = await this.#startFrom(key, found, lease);
-      if (written === undefined) return undefined;
     }
+    if (written === undefined) return undefined;
     const below = found.state.below;
     const held = this.#take(key, written, session, worker, since);
     this.#prepare(held, () => this.#settleIn(held, below, reply));
@@ -271,7 +273,8 @@ export class Leases {
         continue;
       }
       const session = held.session;
-      const goesOn = goOn && next.kind === "ready" && this.#mayGoOn(held, ending);
+      const goesOn =
+        goOn && next.kind === "ready" && this.#mayGoOn(held, ending) && !(await store.isVoid(next.items[0]));
       const since = instant(this.#clock);
       // Only what a written state has taken may be removed: the write that is about to take more may be refused.
       if (state.takenLeft > (goesOn ? MOST_TAKEN_LEFT : 0)) {

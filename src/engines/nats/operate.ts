@@ -1,7 +1,7 @@
 /** What operators do: cancel, pause, bring dead letters back; and what processes do for others that died. */
 import type { CancelResult, Outcome, ReviveRequest } from "../../engine/port.ts";
 import { tokenOf } from "./key-token.ts";
-import type { KeyStore } from "./key-store.ts";
+import { announcedBy, type KeyStore } from "./key-store.ts";
 import type { Leases } from "./leases.ts";
 import { type DeadLetter, itemId, keyOfId } from "./receipts.ts";
 import { ended } from "./rules.ts";
@@ -214,12 +214,21 @@ export async function reap(store: KeyStore, leases: Leases, sessions: Sessions):
     const { lease } = state;
     if (lease !== undefined) {
       if (!living.has(lease.session)) await leases.putBack(key, ({ session }) => session === lease.session);
+    } else if (state.kind === "ready") {
+      await announceAgain(store, key, sequence);
     } else if (state.kind === "parked" && !state.paused) {
       await lookAgain(store, key);
     } else if (state.kind === "idle" && (state.todo.length > 0 || state.below.length > 0 || state.takenLeft > 0)) {
       await store.letGo(key, (seen) => (seen.sequence === sequence ? seen.state : undefined));
     }
   }
+}
+
+/** A ready key whose announcement is gone would never be handed out. It should not happen; if it does, it is mended here. */
+async function announceAgain(store: KeyStore, key: string, sequence: number): Promise<void> {
+  const seen = await store.read(key);
+  if (seen.sequence !== sequence || (await store.js.at(store.subjects.stream, announcedBy(seen))) !== undefined) return;
+  await store.change(key, (now) => (now.sequence === sequence ? { ...now.state, announced: 0 } : undefined));
 }
 
 /** A back-off is over, or nearly: what waits on the key is weighed again. */

@@ -249,19 +249,25 @@ export class Sessions {
     });
   }
 
+  #isHeard({ since, lapse, jitter }: Watched): boolean {
+    return this.#clock.monotonic() - since < lapse + jitter;
+  }
+
   async #look(): Promise<void> {
     let gone = false;
     for (const [id, watched] of this.#watched) {
-      const silent = this.#clock.monotonic() - watched.since;
-      if (silent < watched.lapse + watched.jitter) continue;
+      if (this.#isHeard(watched)) continue;
+      const known = watched.beat;
       const last = await this.#js.last(this.#stream, this.#subjects.session(id));
       if (last !== undefined) {
         const { beat } = readLine(last.data);
-        if (beat > watched.beat) {
-          watched.beat = beat;
+        if (beat > known) {
+          watched.beat = Math.max(beat, watched.beat);
           watched.since = this.#clock.monotonic();
           continue;
         }
+        // It may have been heard of while this was read.
+        if (this.#isHeard(watched)) continue;
         // A sign of life meanwhile has another sequence, and outlives this.
         if (!(await this.#js.remove(this.#stream, last.sequence))) continue;
       }
