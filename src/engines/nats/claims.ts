@@ -14,7 +14,9 @@ import { lastToken } from "./subjects.ts";
 import type { Wire } from "./wire.ts";
 
 /** A grant that was made in advance is given back when nobody asks for it. */
-const RESERVED_MS = 15;
+const RESERVED_MS = 25;
+/** A consumer of a cluster follows its stream within this, unless something is wrong. */
+const BEHIND_MS = 10;
 
 interface WaitingClaim {
   readonly request: ClaimRequest;
@@ -38,7 +40,7 @@ export class Claims {
   readonly #waiting: WaitingClaim[] = [];
   /** What standing pulls brought while a claim waits. */
   #arrived: Arrived[] = [];
-  #reserved: { readonly held: Held; readonly level: number }[] = [];
+  #reserved: { readonly held: Held; readonly level: number; readonly since: number }[] = [];
   /** Per level: when what is first there was made, as far as this process knows. */
   readonly #seenAt: number[];
   #hunting = false;
@@ -106,7 +108,8 @@ export class Claims {
 
   /** The next item of a key that was just settled, under a lease that was made with it. */
   reserve(held: Held): void {
-    this.#reserved.push({ held, level: held.seen.state.items[0]?.level ?? 0 });
+    const since = this.#clock.monotonic();
+    this.#reserved.push({ held, level: held.seen.state.items[0]?.level ?? 0, since });
     this.#timer ??= this.#clock.setTimer(RESERVED_MS, () => this.#releaseReserved());
     this.stir();
   }
@@ -241,10 +244,23 @@ export class Claims {
     const tokens = arrived.map(({ token }) => token);
     // While a pull stands there, nothing is there.
     if (want <= 0 || tokens.length >= want || this.#pulls.isStanding(level)) return tokens;
-    const pulled = await this.#pulls.quick(level, want - tokens.length);
+    let pulled = await this.#pulls.quick(level, want - tokens.length);
+    if (pulled.length === 0 && (await this.#isBehind(level)))
+      pulled = await this.#pulls.quick(level, want - tokens.length);
     const newest = pulled.at(-1);
     this.#seenAt[level] = newest === undefined || newest.left === 0 ? this.#clock.wall() : newest.at;
     return [...tokens, ...pulled.map(tokenOf)];
+  }
+
+  /** In a cluster the consumer may learn of a key a moment after its stream has it. True: so it was, and that moment is over. */
+  async #isBehind(level: number): Promise<boolean> {
+    const { js, subjects } = this.#store;
+    if (level === this.#store.levels - 1 || !js.isReplicated(subjects.stream)) return false;
+    if ((await js.last(subjects.stream, subjects.readyAt(level))) === undefined) return false;
+    await new Promise<void>((resolve) => {
+      this.#clock.setTimer(BEHIND_MS, resolve);
+    });
+    return true;
   }
 
   async #start(token: Token, request: ClaimRequest): Promise<Grant | undefined> {
@@ -275,8 +291,13 @@ export class Claims {
 
   #releaseReserved(): void {
     this.#timer = undefined;
-    const unwanted = this.#reserved.splice(0);
+    const now = this.#clock.monotonic();
+    const unwanted = this.#reserved.filter(({ since }) => now - since >= RESERVED_MS);
+    this.#reserved = this.#reserved.filter((entry) => !unwanted.includes(entry));
     for (const { held } of unwanted) this.#store.background(this.#leases.release(held));
+    const [oldest] = this.#reserved;
+    if (oldest === undefined) return;
+    this.#timer = this.#clock.setTimer(RESERVED_MS - (now - oldest.since) + 1, () => this.#releaseReserved());
   }
 
   #giveBack(reply: string): void {

@@ -51,6 +51,7 @@ interface StateLine {
   i?: ItemLine[];
   t?: readonly number[];
   tl?: number;
+  x?: readonly number[];
   an?: number;
   m?: 1 | 2;
   p?: 1;
@@ -94,6 +95,7 @@ export function encodeState(state: KeyState): Uint8Array {
   if (state.items.length > 0) line.i = state.items.map((item) => itemLine(item, bodies));
   if (state.taken.length > 0) line.t = state.taken;
   if (state.takenLeft > 0) line.tl = state.takenLeft;
+  if (state.cut.length > 0) line.x = state.cut;
   if (state.announced !== 0) line.an = state.announced;
   if (state.more !== false) line.m = state.more === true ? 1 : 2;
   if (state.paused) line.p = 1;
@@ -112,6 +114,7 @@ export function decodeState(data: Uint8Array, sequence: number): KeyState {
     items: line.i?.map((item) => readItem(item, bodies, sequence)) ?? NOTHING.items,
     taken: line.t ?? NOTHING.taken,
     takenLeft: line.tl ?? 0,
+    cut: line.x ?? NOTHING.cut,
     announced: line.an ?? 0,
     more: line.m === undefined ? false : line.m === 1 || "closing",
     paused: line.p === 1,

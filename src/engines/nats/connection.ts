@@ -9,12 +9,14 @@ import {
   type NatsConnection,
   nkeyAuthenticator,
   type NodeConnectionOptions,
+  PermissionViolationError,
 } from "@nats-io/transport-node";
 import { BatonError, Closed, InvalidInput } from "../../domain/errors.ts";
 import type { NatsOptions } from "./options.ts";
 import { isNewEnough, NoJetStream, ServerTooOld } from "./versions.ts";
-import type { Delivery, PublishOptions, Subscription, Wire } from "./wire.ts";
+import type { Delivery, Denied, PublishOptions, Subscription, Wire } from "./wire.ts";
 
+const CONNECT_MS = 5_000;
 const PROBE_MS = 2_000;
 const EMPTY = new Uint8Array(0);
 
@@ -24,6 +26,7 @@ export async function openConnection(options: NatsOptions): Promise<NatsConnecti
     name: "baton",
     maxReconnectAttempts: -1,
     reconnectTimeWait: 250,
+    timeout: CONNECT_MS,
     ...(options.user === undefined ? {} : { user: options.user, pass: options.password ?? "" }),
     ...(options.token === undefined ? {} : { token: options.token }),
     ...(options.tls === undefined ? {} : { tls: tlsOf(options.tls) }),
@@ -104,9 +107,16 @@ function versionAt(address: string): Promise<string | undefined> {
 export function wireOf(connection: NatsConnection, own: boolean): Wire {
   const listeners = new Set<(up: boolean) => void>();
   const outbox = new Outbox(connection);
-  void listen(connection, (up) => {
-    for (const listener of listeners) listener(up);
-  });
+  const deniedListeners = new Set<(denied: Denied) => void>();
+  void listen(
+    connection,
+    (up) => {
+      for (const listener of listeners) listener(up);
+    },
+    (denied) => {
+      for (const listener of deniedListeners) listener(denied);
+    },
+  );
   return {
     server: {
       version: connection.info?.version ?? "0.0.0",
@@ -125,8 +135,12 @@ export function wireOf(connection: NatsConnection, own: boolean): Wire {
     watch(listener) {
       listeners.add(listener);
     },
+    deny(listener) {
+      deniedListeners.add(listener);
+    },
     async close() {
       listeners.clear();
+      deniedListeners.clear();
       outbox.flush();
       if (own) await connection.close();
       else await connection.flush();
@@ -204,9 +218,14 @@ function deliveryOf(message: Msg): Delivery {
   };
 }
 
-async function listen(connection: NatsConnection, tell: (up: boolean) => void): Promise<void> {
-  for await (const { type } of connection.status()) {
-    if (type === "disconnect") tell(false);
-    else if (type === "reconnect") tell(true);
+async function listen(
+  connection: NatsConnection,
+  tell: (up: boolean) => void,
+  deny: (denied: Denied) => void,
+): Promise<void> {
+  for await (const status of connection.status()) {
+    if (status.type === "disconnect") tell(false);
+    else if (status.type === "reconnect") tell(true);
+    else if (status.type === "error" && status.error instanceof PermissionViolationError) deny(status.error);
   }
 }

@@ -10,16 +10,19 @@ export interface PutOptions {
   readonly rollup?: boolean;
   /** Whole seconds, at least 1: the server rounds down. */
   readonly ttlSeconds?: number;
+  /** A second write with the same name is dropped, within the stream's window. */
+  readonly name?: string;
   /** Not stored as such: at that time the server publishes it to `target`. */
   readonly schedule?: { readonly at: number; readonly target: string };
 }
 
-export function putHeaders({ expect, check, rollup, ttlSeconds, schedule }: PutOptions): Uint8Array | undefined {
+export function putHeaders({ expect, check, rollup, ttlSeconds, name, schedule }: PutOptions): Uint8Array | undefined {
   let block = "";
   if (expect !== undefined) block += `Nats-Expected-Last-Subject-Sequence: ${expect}\r\n`;
   if (check !== undefined) block += `Nats-Expected-Last-Subject-Sequence-Subject: ${check}\r\n`;
   if (rollup === true) block += "Nats-Rollup: sub\r\n";
   if (ttlSeconds !== undefined) block += `Nats-TTL: ${ttlSeconds}s\r\n`;
+  if (name !== undefined) block += `Nats-Msg-Id: ${name}\r\n`;
   if (schedule !== undefined) {
     block += `Nats-Schedule: @at ${new Date(schedule.at).toISOString()}\r\nNats-Schedule-Target: ${schedule.target}\r\n`;
   }

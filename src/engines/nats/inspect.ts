@@ -6,7 +6,7 @@ import type { KeyStore } from "./key-store.ts";
 import { textOf, tokenOf } from "./key-token.ts";
 import { keyOfItem, locate } from "./operate.ts";
 import { type DeadLetter, itemId } from "./receipts.ts";
-import type { KeyItem, KeyState, Seen, StateLease } from "./state.ts";
+import type { KeyItem, KeyState, Seen, StateLease, Todo } from "./state.ts";
 import { lastToken } from "./subjects.ts";
 
 /** Up to so many subjects a queue is counted key by key, exactly; beyond, by what the server counts itself. */
@@ -96,6 +96,8 @@ export class Inspector {
         const since = await this.#store.receipts.find(id);
         return since?.outcome === undefined ? undefined : await this.find(id);
       }
+      case "leaving":
+        return this.#leaving(id, key, place.todo);
       case "delayed":
         return { ...this.#common(id, key, place.item), state: "delayed", dueAt: place.dueAt };
       case "line":
@@ -218,6 +220,20 @@ export class Inspector {
       attempt: item.attempts,
       submittedAt: item.submittedAt,
     };
+  }
+
+  #leaving(id: string, key: string, todo: Exclude<Todo, { readonly type: "wake" }>): port.ItemReport {
+    const common = this.#common(id, key, todo.item);
+    switch (todo.type) {
+      case "ended":
+        return { ...common, state: todo.outcome.state, outcome: todo.outcome };
+      case "dead": {
+        const { at, failure, item } = todo;
+        return { ...common, state: "dead", outcome: { state: "dead", at, attempt: item.attempts, failure } };
+      }
+      case "later":
+        return { ...common, state: "delayed", dueAt: todo.dueAt };
+    }
   }
 
   #deadItem({ id, key, at, failure, item }: DeadLetter): port.ItemReport {

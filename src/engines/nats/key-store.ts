@@ -58,26 +58,22 @@ export class KeyStore {
   }
 
   /** The first of the line at each level. One look tells whether there is anything at all. */
-  async heads(key: string, { taken }: KeyState): Promise<Heads> {
-    if ((await this.first(key, taken)) === undefined) return [];
+  async heads(key: string, state: KeyState): Promise<Heads> {
+    const anything = await this.js.next(this.subjects.stream, this.subjects.waitingOf(key), 1);
+    if (anything === undefined) return [];
     const levels = Array.from({ length: this.levels }, (_, level) => level);
-    return await Promise.all(levels.map((level) => this.#head(key, level, taken[level] ?? 0)));
+    return await Promise.all(levels.map((level) => this.head(key, level, state)));
   }
 
-  /** Whatever is first in the line, at any level. */
-  async first(key: string, taken: readonly number[]): Promise<Waiting | undefined> {
-    const from = taken.length < this.levels ? 1 : Math.min(...taken) + 1;
-    const found = await this.js.next(this.subjects.stream, this.subjects.waitingOf(key), from);
-    if (found === undefined) return undefined;
-    const level = Number(found.subject.split(".").at(-2));
-    if (found.sequence <= (taken[level] ?? 0)) {
-      const heads = await Promise.all(taken.map((_, at) => this.#head(key, at, taken[at] ?? 0)));
-      const rest = await Promise.all(
-        Array.from({ length: this.levels - taken.length }, (_, at) => this.#head(key, taken.length + at, 0)),
-      );
-      return [...heads, ...rest].find((head) => head !== undefined);
+  /** The first of the line at one level. */
+  async head(key: string, level: number, { taken, cut }: KeyState): Promise<Waiting | undefined> {
+    for (let after = taken[level] ?? 0; ;) {
+      const found = await this.js.next(this.subjects.stream, this.subjects.waiting(level, key), after + 1);
+      if (found === undefined) return undefined;
+      if (!cut.includes(found.sequence))
+        return { sequence: found.sequence, item: decodeItem(found.data, found.sequence) };
+      after = found.sequence;
     }
-    return { sequence: found.sequence, item: decodeItem(found.data, found.sequence) };
   }
 
   /** The next few of one level. */
@@ -89,7 +85,8 @@ export class KeyStore {
   /** Undefined: the key does not stand as it was seen. Not tried again once it `isGood` no more. What the change leaves behind is cleared away afterwards. */
   async write(key: string, seen: Seen, next: KeyState, isGood?: () => boolean): Promise<Seen | undefined> {
     const wanted = this.#overlay(seen, next);
-    const clean = wanted.below.length === 0 && wanted.todo.length === 0 && wanted.takenLeft === 0;
+    const clean =
+      wanted.below.length === 0 && wanted.todo.length === 0 && wanted.takenLeft === 0 && wanted.cut.length === 0;
     const written = await this.#put(key, seen, wanted, clean, isGood);
     if (written === undefined || clean) return written;
     if (wanted.kind === "idle") {
@@ -112,7 +109,12 @@ export class KeyStore {
       // What the one before left to do is done before it is forgotten; what lies below it is dead for ever.
       await this.settleLeftovers(key, seen.state);
       const bare = { sequence: seen.sequence, state: { ...seen.state, below: [] } };
-      const written = await this.write(key, bare, { ...next, todo, takenLeft: next.takenLeft - seen.state.takenLeft });
+      const written = await this.write(key, bare, {
+        ...next,
+        todo,
+        cut: next.cut.filter((sequence) => !seen.state.cut.includes(sequence)),
+        takenLeft: next.takenLeft - seen.state.takenLeft,
+      });
       if (written === undefined) continue;
       await this.clear(key, written);
       return written;
@@ -121,14 +123,18 @@ export class KeyStore {
 
   /**
    * Takes a key out of the hands it is in, or looks again at one that is in nobody's. `ends` says what is left of it, or
-   * refuses. A key may only become idle after it has said that nobody may join it in silence, and its line was looked at.
+   * refuses. It is at least as late as `atLeast`, whatever this process's clock says. A key may only become idle after it has said that nobody may join it in silence, and its line was looked at.
    */
-  async letGo(key: string, ends: (seen: Seen, now: number) => KeyState | undefined): Promise<Seen | undefined> {
+  async letGo(
+    key: string,
+    ends: (seen: Seen, now: number) => KeyState | undefined,
+    atLeast = 0,
+  ): Promise<Seen | undefined> {
     for (;;) {
       let again = false;
       const written = await this.change(key, async (seen) => {
         again = false;
-        const now = this.clock.wall();
+        const now = Math.max(this.clock.wall(), atLeast);
         const left = ends(seen, now);
         if (left === undefined) return undefined;
         const heads = await this.heads(key, seen.state);
@@ -144,8 +150,15 @@ export class KeyStore {
   /** An id stands for one item: another with the same id, or one that has ended, is not to run. */
   async isVoid(item: KeyItem | undefined): Promise<boolean> {
     if (item?.id === undefined || item.id.startsWith(ASSIGNED_ID_MARK)) return false;
-    const found = await this.receipts.find(item.id);
-    return found !== undefined && (found.receipt.unique !== item.unique || found.outcome !== undefined);
+    for (;;) {
+      const found = await this.receipts.find(item.id);
+      if (found === undefined) return false;
+      const { pending, ...receipt } = found.receipt;
+      if (receipt.unique !== item.unique || found.outcome !== undefined) return true;
+      // From now on nobody can take the id over: its item runs.
+      if (pending !== true || (await this.receipts.confirm(item.id, receipt, found.sequence)) !== undefined)
+        return false;
+    }
   }
 
   /** Whatever a state still lists: done, and gone. */
@@ -170,7 +183,7 @@ export class KeyStore {
   /** The same, and removes what lies below it. */
   async clear(key: string, { state }: Seen): Promise<void> {
     await this.perform(key, state);
-    await Promise.all(state.below.map((sequence) => this.js.remove(this.subjects.stream, sequence)));
+    await Promise.all([...state.below, ...state.cut].map((sequence) => this.js.remove(this.subjects.stream, sequence)));
   }
 
   /** Adds an item to the line, on condition that the key still stands as seen. Undefined: it does not. */
@@ -261,13 +274,16 @@ export class KeyStore {
   async #finishIdle(key: string, seen: Seen): Promise<void> {
     await this.clear(key, seen);
     if (seen.state.takenLeft > 0) await this.purgeTaken(key, seen.state.taken);
-    const state: KeyState = { ...seen.state, below: [], todo: [], takenLeft: 0, taken: [], nonce: this.#nonces.next() };
+    const state: KeyState = {
+      ...seen.state,
+      below: [],
+      todo: [],
+      cut: [],
+      takenLeft: 0,
+      taken: [],
+      nonce: this.#nonces.next(),
+    };
     await this.#put(key, { sequence: seen.sequence, state: { ...seen.state, below: [] } }, state, true);
-  }
-
-  async #head(key: string, level: number, after: number): Promise<Waiting | undefined> {
-    const found = await this.js.next(this.subjects.stream, this.subjects.waiting(level, key), after + 1);
-    return found === undefined ? undefined : { sequence: found.sequence, item: decodeItem(found.data, found.sequence) };
   }
 
   /** Where an item stands whose reply was lost. Undefined: it is not there, and the key stands as it did. */

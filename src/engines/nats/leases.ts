@@ -6,16 +6,14 @@ import { asError } from "./as-error.ts";
 import { textOf, tokenOf } from "./key-token.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
 import { itemId } from "./receipts.ts";
-import { end, expire, free, type Heads, hold, start } from "./rules.ts";
-import type { Session, Sessions } from "./sessions.ts";
-import type { KeyState, Seen, StateLease, Waiting } from "./state.ts";
+import { end, expire, free, hold, NO_HEADS, start } from "./rules.ts";
+import { type Session, type Sessions, slackOf } from "./sessions.ts";
+import type { KeyState, Seen, StateLease } from "./state.ts";
 
 /** A worker may go on with a key that it just settled for so long. */
 const STREAK_MS = 50;
 /** Items keep coming to a key that is about to start; then it is somebody's next try. */
 const MOST_STARTS = 8;
-/** How many of a line are fetched at once while a worker goes on with it. */
-const FETCH = 8;
 /** Items that were taken out of a line and are still in the stream, before they are removed together. */
 const MOST_TAKEN_LEFT = 16;
 
@@ -36,13 +34,10 @@ export interface Held {
   leaseMs: number;
   since: Instant;
   seen: Seen;
-  /** What lay below is gone, and the line behind is known, when this resolves. */
+  /** What lay below is gone when this resolves. */
   ready: Promise<void>;
   /** The same once more, when it failed. */
   prepare: () => Promise<void>;
-  heads: Heads;
-  /** More of the line, per level, behind the heads. */
-  fetched: readonly (readonly Waiting[])[];
   over: boolean;
 }
 
@@ -99,7 +94,7 @@ export class Leases {
   async start(token: Token, worker: string, leaseMs: number): Promise<Held | undefined> {
     const { key, seen, reply } = token;
     const session = await this.#sessions.get(leaseMs);
-    const since = instant(this.#clock);
+    const since = this.#sinceOf(session);
     const lease = this.#newLease(session, worker, since);
     let found = seen;
     let written = await this.#startFrom(key, found, lease);
@@ -125,7 +120,7 @@ export class Leases {
   async hold({ key: name, worker, leaseMs }: HoldRequest): Promise<Lease | undefined> {
     const key = tokenOf(name);
     const session = await this.#sessions.get(leaseMs);
-    const since = instant(this.#clock);
+    const since = this.#sinceOf(session);
     const lease = this.#newLease(session, worker, since);
     let written: Seen | undefined;
     try {
@@ -197,11 +192,7 @@ export class Leases {
   /** Ends a lease whose item is not to be run, and says nothing about it. */
   async drop(held: Held): Promise<void> {
     this.#lose(held);
-    await held.ready;
-    const [item, ...rest] = held.seen.state.items;
-    const items = item === undefined ? rest : [{ ...item, keepMs: 0 }, ...rest];
-    held.seen = { ...held.seen, state: { ...held.seen.state, items } };
-    await this.#end(held, { type: "done" }, false);
+    await this.#end(held, { type: "done" }, false, true);
   }
 
   async #renew({ lease, leaseMs, progress }: Renewal): Promise<RenewResult> {
@@ -214,10 +205,12 @@ export class Leases {
       this.#lose(held);
       return { ok: false };
     }
-    if (seen.sequence !== held.seen.sequence) this.#changed(held, seen);
+    if (seen.sequence !== held.seen.sequence) await this.#changed(held, seen);
     if (progress !== undefined || session !== held.session) {
       if (!(await this.#note(held, session, leaseMs, progress))) return { ok: false };
     }
+    // Meanwhile its old deadline may have passed, and the key be on its way to somebody else.
+    if (held.over) return { ok: false };
     held.since = session.since;
     held.leaseMs = leaseMs;
     this.#plan(leaseMs - elapsedMs(this.#clock, held.since));
@@ -247,35 +240,32 @@ export class Leases {
   }
 
   /** The lease ends; the key goes on as it must. */
-  async #end(held: Held, ending: Ending, goOn = true): Promise<SettleResult> {
+  async #end(held: Held, ending: Ending, goOn = true, silent = false): Promise<SettleResult> {
     const store = this.#store;
     const { key } = held;
     const isGood = (): boolean => !held.session.dead && elapsedMs(this.#clock, held.since) < held.leaseMs;
     await held.ready.catch(() => held.prepare());
-    let looked = false;
     for (;;) {
       if (!isGood()) {
         this.#expire(held);
         return "lost";
       }
       const { state } = held.seen;
-      if (held.heads.length > 0) await this.#lookAbove(held);
-      else if (state.more !== false && !looked) await this.#lookAtLine(held);
+      const heads = state.more === false ? NO_HEADS : await store.heads(key, state);
       const now = this.#clock.wall();
-      const { items, todo } = end(state, ending, now);
+      const { items, todo: said } = end(state, ending, now);
+      const todo = silent ? [] : said;
       const bare: KeyState = { ...state, todo: [] };
-      let next = free(bare, items, held.heads, store.levels, now);
+      let next = free(bare, items, heads, store.levels, now);
       if (next.kind === "idle" && state.more === true) {
         // Somebody may have joined since the look: say first that nobody may join in silence, then look again.
         if (!(await this.#rewrite(held, { ...state, todo: [], more: "closing" }))) return "lost";
-        await this.#lookAtLine(held);
-        looked = true;
         continue;
       }
       const session = held.session;
       const goesOn =
         goOn && next.kind === "ready" && this.#mayGoOn(held, ending) && !(await store.isVoid(next.items[0]));
-      const since = instant(this.#clock);
+      const since = this.#sinceOf(session);
       // Only what a written state has taken may be removed: the write that is about to take more may be refused.
       if (state.takenLeft > (goesOn ? MOST_TAKEN_LEFT : 0)) {
         await store.purgeTaken(key, state.taken);
@@ -286,7 +276,6 @@ export class Leases {
       const written = await this.#write(held, { ...next, todo: [...next.todo, ...todo] }, isGood);
       if (written === undefined) {
         if (!(await this.#again(held))) return "lost";
-        looked = false;
         continue;
       }
       if (written.state.kind !== "idle") await store.perform(key, written.state);
@@ -319,16 +308,15 @@ export class Leases {
   async #again(held: Held): Promise<boolean> {
     const seen = await this.#store.read(held.key);
     if (seen.state.lease?.fence !== held.fence) return false;
-    this.#changed(held, seen);
-    await this.#lookAtLine(held);
+    await this.#changed(held, seen);
     return true;
   }
 
-  #changed(held: Held, seen: Seen): void {
-    // What lay below is gone already, or will be asked for again; what was to be done was done by whoever wrote this.
+  async #changed(held: Held, seen: Seen): Promise<void> {
+    // Whoever wrote this may have died before it was done.
+    await this.#store.perform(held.key, seen.state);
+    // What lay below is gone already, or will be asked for again.
     held.seen = { sequence: seen.sequence, state: { ...seen.state, below: [], todo: [] } };
-    held.heads = [];
-    held.fetched = [];
   }
 
   #mayGoOn(held: Held, { type }: Ending): boolean {
@@ -345,12 +333,6 @@ export class Leases {
 
   #goOn(before: Held, written: Seen, since: Instant): void {
     const held = this.#take(before.key, written, before.session, before.worker, since, before.streakSince);
-    const level = written.state.items[0]?.level ?? 0;
-    const fetched = before.fetched[level] ?? [];
-    const [head, ...rest] = fetched.filter(({ sequence }) => sequence > (written.state.taken[level] ?? 0));
-    this.#prepare(held, () =>
-      this.#settleIn(held, [], undefined, head === undefined ? undefined : { level, head, rest }),
-    );
     this.#hooks.reserve(held);
   }
 
@@ -361,62 +343,12 @@ export class Leases {
     held.ready.catch(() => undefined);
   }
 
-  /** After a lease has begun: what lay below it is removed, and the line is looked at. */
-  async #settleIn(
-    held: Held,
-    below: readonly number[],
-    reply: string | undefined,
-    known?: { readonly level: number; readonly head: Waiting; readonly rest: readonly Waiting[] },
-  ): Promise<void> {
-    const store = this.#store;
-    const line =
-      known === undefined
-        ? held.seen.state.more !== false
-          ? this.#lookAtLine(held)
-          : undefined
-        : Promise.resolve(this.#know(held, known.level, known.head, known.rest));
-    await Promise.all([
-      reply === undefined ? undefined : store.js.acknowledge(reply),
-      ...below.map((sequence) => store.js.remove(store.subjects.stream, sequence)),
-      line,
-    ]);
+  /** After a lease has begun: what lay below it is removed. */
+  async #settleIn(held: Held, below: readonly number[], reply: string): Promise<void> {
+    const { js, subjects } = this.#store;
+    await Promise.all([js.acknowledge(reply), ...below.map((sequence) => js.remove(subjects.stream, sequence))]);
     // All below is gone now; nothing has to be said about it any more.
-    held.seen = { ...held.seen, state: { ...held.seen.state, below: [], todo: [] } };
-  }
-
-  async #lookAtLine(held: Held): Promise<void> {
-    const store = this.#store;
-    held.heads = [];
-    held.fetched = [];
-    const { taken } = held.seen.state;
-    const first = await store.first(held.key, taken);
-    if (first === undefined) return;
-    const levels = Array.from({ length: store.levels }, (_, level) => level);
-    held.fetched = await Promise.all(
-      levels.map((level) => store.few(held.key, level, taken[level] ?? 0, level === first.item.level ? FETCH : 1)),
-    );
-    held.heads = held.fetched.map(([head]) => head);
-  }
-
-  #know(held: Held, level: number, head: Waiting, rest: readonly Waiting[]): void {
-    const heads: (Waiting | undefined)[] = [];
-    const fetched: (readonly Waiting[])[] = [];
-    for (let at = 0; at < level; at += 1) fetched[at] = [];
-    heads[level] = head;
-    fetched[level] = [head, ...rest];
-    held.heads = heads;
-    held.fetched = fetched;
-  }
-
-  /** The line was fetched a moment ago: only something more urgent can have come before its head. */
-  async #lookAbove(held: Held): Promise<void> {
-    const level = held.heads.findIndex((head) => head !== undefined);
-    if (level <= 0) return;
-    const { taken } = held.seen.state;
-    const above = Array.from({ length: level }, (_, at) => at);
-    const found = await Promise.all(above.map((at) => this.#store.few(held.key, at, taken[at] ?? 0, 1)));
-    if (found.every((page) => page.length === 0)) return;
-    held.heads = [...found.map(([head]) => head), ...held.heads.slice(level)];
+    held.seen = { ...held.seen, state: { ...held.seen.state, below: [] } };
   }
 
   async #begin(key: string, seen: Seen, next: KeyState, lease: StateLease): Promise<Seen | undefined> {
@@ -432,6 +364,11 @@ export class Leases {
     if (!(error instanceof OutcomeUnknown)) throw asError(error);
     const now = await this.#store.read(key);
     return now.state.lease?.nonce === lease.nonce ? now : undefined;
+  }
+
+  /** Watchers count from a session's last sign of life, and allow a lease to be a little younger than that; not more. */
+  #sinceOf({ since, leaseMs }: Session): Instant {
+    return elapsedMs(this.#clock, since) <= slackOf(leaseMs) ? instant(this.#clock) : since;
   }
 
   #newLease(session: Session, worker: string, since: Instant): StateLease {
@@ -459,8 +396,6 @@ export class Leases {
       seen,
       ready: Promise.resolve(),
       prepare: () => Promise.resolve(),
-      heads: [],
-      fetched: [],
       over: false,
     };
     this.#held.set(held, held);
@@ -502,7 +437,6 @@ export class Leases {
       written.state.lease?.worker ?? "",
       lease.since,
     );
-    this.#prepare(held, () => this.#lookAtLine(held));
     return held;
   }
 

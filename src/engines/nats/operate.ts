@@ -4,10 +4,10 @@ import { tokenOf } from "./key-token.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
 import type { Leases } from "./leases.ts";
 import { type DeadLetter, itemId, keyOfId } from "./receipts.ts";
-import { ended } from "./rules.ts";
+import { ended, STAYS_ANNOUNCED } from "./rules.ts";
 import type { Sessions } from "./sessions.ts";
 import { decodeState } from "./codec.ts";
-import type { KeyItem, Seen, Waiting } from "./state.ts";
+import { type KeyItem, NOTHING, type Seen, type Todo, type Waiting } from "./state.ts";
 import { lastToken } from "./subjects.ts";
 import type { Submitter } from "./submit.ts";
 
@@ -17,6 +17,8 @@ export type Place =
   | { readonly type: "state"; readonly item: KeyItem; readonly index: number; readonly seen: Seen }
   | { readonly type: "line"; readonly waiting: Waiting; readonly seen: Seen }
   | { readonly type: "delayed"; readonly item: KeyItem; readonly dueAt: number; readonly sequence: number }
+  /** It has just ended, or steps aside; what is to be remembered of that is being written. */
+  | { readonly type: "leaving"; readonly todo: Exclude<Todo, { readonly type: "wake" }> }
   | { readonly type: "nowhere" };
 
 /** Where an item of a key is now. */
@@ -25,6 +27,8 @@ export async function locate(store: KeyStore, key: string, id: string): Promise<
   const index = seen.state.items.findIndex((item) => itemId(item, key) === id);
   const item = seen.state.items[index];
   if (item !== undefined) return { type: "state", item, index, seen };
+  const todo = seen.state.todo.find((entry) => entry.type !== "wake" && itemId(entry.item, key) === id);
+  if (todo !== undefined && todo.type !== "wake") return { type: "leaving", todo };
   const waiting = await findInLine(store, key, id, seen);
   if (waiting !== undefined) return { type: "line", waiting, seen };
   const delayed = (await store.receipts.delayed(key)).find((one) => itemId(one.item, key) === id);
@@ -41,7 +45,7 @@ async function findInLine(store: KeyStore, key: string, id: string, { state }: S
   for (let level = 0; level < store.levels; level += 1) {
     for (let after = state.taken[level] ?? 0; ;) {
       const page = await store.few(key, level, after, PAGE);
-      const found = page.find(({ item }) => itemId(item, key) === id);
+      const found = page.find(({ item, sequence }) => itemId(item, key) === id && !state.cut.includes(sequence));
       if (found !== undefined) return found;
       const last = page.at(-1);
       if (last === undefined) break;
@@ -69,6 +73,9 @@ export async function cancel(store: KeyStore, id: string): Promise<CancelResult>
     switch (place.type) {
       case "nowhere":
         return (await store.receipts.find(id))?.outcome === undefined ? "missing" : "ended";
+      case "leaving":
+        await store.perform(key, { ...NOTHING, todo: [place.todo] });
+        return place.todo.type === "later" ? await cancel(store, id) : "ended";
       case "delayed":
         if (!(await store.receipts.takeBack({ ...place, key }))) continue;
         await conclude(store, key, place.item);
@@ -95,21 +102,25 @@ function cancelledNow(store: KeyStore, item: KeyItem): Outcome {
   return { state: "cancelled", at: store.clock.wall(), attempt: item.attempts };
 }
 
-/** Out of the line first, then the state is written anew, so that whoever holds the key must look at the line again. */
+/** The state says that it is cut, in one write: whoever has the key either took it before, or never will. */
 async function cancelInLine(
   store: KeyStore,
   key: string,
   { sequence, item }: Waiting,
 ): Promise<CancelResult | undefined> {
-  if (!(await store.js.remove(store.subjects.stream, sequence))) return undefined;
-  let taken = false;
-  await store.change(key, ({ state }) => {
-    taken = (state.taken[item.level] ?? 0) >= sequence;
-    return taken || state.kind === "ready" || state.kind === "idle" ? undefined : state;
+  const written = await store.change(key, ({ state }) => {
+    const gone = state.kind === "idle" || (state.taken[item.level] ?? 0) >= sequence || state.cut.includes(sequence);
+    if (gone) return undefined;
+    const announced = state.kind === "ready" ? STAYS_ANNOUNCED : 0;
+    return {
+      ...state,
+      announced,
+      more: true,
+      cut: [...state.cut, sequence],
+      todo: [...state.todo, ...ended(item, cancelledNow(store, item))],
+    };
   });
-  if (taken) return undefined;
-  await conclude(store, key, item);
-  return "cancelled";
+  return written === undefined ? undefined : "cancelled";
 }
 
 async function cancelInState(store: KeyStore, key: string, id: string): Promise<CancelResult | undefined> {
@@ -232,6 +243,6 @@ async function announceAgain(store: KeyStore, key: string, sequence: number): Pr
 }
 
 /** A back-off is over, or nearly: what waits on the key is weighed again. */
-export async function lookAgain(store: KeyStore, key: string): Promise<void> {
-  await store.letGo(key, ({ state }) => (state.kind === "parked" && !state.paused ? state : undefined));
+export async function lookAgain(store: KeyStore, key: string, atLeast = 0): Promise<void> {
+  await store.letGo(key, ({ state }) => (state.kind === "parked" && !state.paused ? state : undefined), atLeast);
 }

@@ -168,14 +168,15 @@ export class QueueRoom {
   }
 
   /** A delayed item has come due, or a back-off is over. */
-  async #takeIn({ subject, data, reply, sequence, deliveries }: Pulled): Promise<void> {
+  async #takeIn({ subject, data, reply, sequence, deliveries, at }: Pulled): Promise<void> {
     const key = lastToken(subject);
     if (data.length === 0) {
-      await lookAgain(this.store, key);
+      // That it came is proof that its time has come, whatever this process's clock says.
+      await lookAgain(this.store, key, at);
     } else {
       const { dueAt: _due, ...item } = decodeItem(data, sequence);
       const front = item.attempts > 0;
-      const again = deliveries > 1 && (await this.#isHere(key, item.unique, item.level));
+      const again = (deliveries > 1 || front) && (await this.#isHere(key, item.unique, item.level));
       if (!again) await this.submitter.arrive(key, { item: { ...item, place: 0, dueAt: undefined }, front });
     }
     await this.store.js.remove(this.#parts.shared, sequence);

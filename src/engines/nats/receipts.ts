@@ -164,6 +164,8 @@ export class Receipts {
     const unique = `${front ? "f" : "b"}${item.unique}`;
     await this.#js.putSurely(this.#subjects.later(key, unique), encodeItem({ ...item, dueAt, id: itemId(item, key) }), {
       rollup: true,
+      // Whoever sees the change may do this again, perhaps after the item has come due.
+      name: `${unique}.${item.attempts}.${dueAt}`,
       schedule: { at: dueAt, target: this.#subjects.due(key) },
     });
   }

@@ -3,14 +3,26 @@
  * request cost three times the request. Time runs out in two generations: one timer for all.
  */
 import type { Clock, Timer } from "../../domain/clock.ts";
-import { Closed } from "../../domain/errors.ts";
-import type { Delivery, Subscription, Wire } from "./wire.ts";
+import { BatonError, Closed } from "../../domain/errors.ts";
+import type { Delivery, Denied, Subscription, Wire } from "./wire.ts";
 
 /** No reply came: what was asked for may or may not have happened. */
 export class Lost extends Error {
   constructor(subject: string) {
     super(`No reply came to ${subject}.`);
     this.name = "Lost";
+  }
+}
+
+/** The account may not do what Baton needs. */
+export class Forbidden extends BatonError {
+  constructor(operation: "publish" | "subscription", subject: string) {
+    const what = operation === "publish" ? "publish to" : "subscribe to";
+    super(
+      "STORE_UNAVAILABLE",
+      `The NATS server does not permit this account to ${what} ${subject}. Nothing was done. ` +
+        "docs/engines/nats.md lists the permissions that Baton needs.",
+    );
   }
 }
 
@@ -28,6 +40,7 @@ interface Waiting {
 }
 
 interface Unsent {
+  readonly subject: string;
   readonly send: () => void;
   readonly reject: (error: Error) => void;
 }
@@ -42,17 +55,39 @@ export class Requests {
   #old = new Map<string, Waiting>();
   #count = 0;
   #timer: Timer | undefined;
+  #up = true;
+  #away: Timer | undefined;
   #closed = false;
+  #forbidden: Forbidden | undefined;
 
   constructor(wire: Wire, clock: Clock, inbox: string) {
     this.#wire = wire;
     this.#clock = clock;
     this.#inbox = `${inbox}.r.`;
     this.#subscription = wire.subscribe(`${this.#inbox}*`, (delivery) => this.#receive(delivery));
+    wire.deny?.((denied) => this.#refuse(denied));
     wire.watch((up) => {
+      this.#up = up;
+      this.#away?.cancel();
       // What was under way may have been lost with the connection; nobody else will say so.
-      if (!up) this.#lose([...this.#old.values(), ...this.#young.values()]);
+      if (up) this.#sendWaiting();
+      else this.#lose([...this.#old.values(), ...this.#young.values()]);
+      // What comes meanwhile waits for the connection, but not for ever.
+      this.#away = up ? undefined : clock.setTimer(GENERATION_MS * 2, () => this.#loseUnsent());
     });
+  }
+
+  /** A subject that the server does not let this connection use: there is no use in waiting for replies. */
+  #refuse({ operation, subject }: Denied): void {
+    const error = new Forbidden(operation, subject);
+    if (operation === "subscription" && subject.startsWith(this.#inbox)) this.#forbidden = error;
+    for (const waiting of [this.#young, this.#old]) {
+      for (const [token, { subject: asked, reject }] of waiting) {
+        if (asked !== subject && this.#forbidden === undefined) continue;
+        waiting.delete(token);
+        reject(error);
+      }
+    }
   }
 
   send(subject: string, data: Uint8Array | string, headers?: Uint8Array): Promise<Delivery> {
@@ -70,18 +105,19 @@ export class Requests {
     this.#closed = true;
     this.#subscription.unsubscribe();
     this.#timer?.cancel();
+    this.#away?.cancel();
     this.#lose([...this.#old.values(), ...this.#young.values()]);
     for (const { reject } of this.#unsent.splice(0)) reject(new Closed());
   }
 
   #begin(subject: string, data: Uint8Array | string, headers: Uint8Array | undefined, waiting: Waiting): void {
-    if (this.#closed) {
-      waiting.reject(new Closed());
+    if (this.#closed || this.#forbidden !== undefined) {
+      waiting.reject(this.#forbidden ?? new Closed());
       return;
     }
     const send = (): void => this.#sendNow(subject, data, headers, waiting);
-    if (this.#young.size + this.#old.size < MOST_IN_FLIGHT) send();
-    else this.#unsent.push({ send, reject: waiting.reject });
+    if (this.#up && this.#young.size + this.#old.size < MOST_IN_FLIGHT) send();
+    else this.#unsent.push({ subject, send, reject: waiting.reject });
   }
 
   #sendNow(subject: string, data: Uint8Array | string, headers: Uint8Array | undefined, waiting: Waiting): void {
@@ -121,7 +157,15 @@ export class Requests {
     this.#old.clear();
     this.#young.clear();
     for (const { subject, reject } of lost) reject(new Lost(subject));
-    const unsent = this.#unsent.splice(0, MOST_IN_FLIGHT);
-    for (const { send } of unsent) send();
+    if (this.#up) this.#sendWaiting();
+  }
+
+  #sendWaiting(): void {
+    for (const { send } of this.#unsent.splice(0, MOST_IN_FLIGHT)) send();
+  }
+
+  #loseUnsent(): void {
+    for (const { subject, reject } of this.#unsent.splice(0)) reject(new Lost(subject));
+    if (!this.#up && !this.#closed) this.#away = this.#clock.setTimer(GENERATION_MS * 2, () => this.#loseUnsent());
   }
 }

@@ -62,6 +62,16 @@ function take(state: KeyState, item: KeyItem, from: Waiting | undefined): KeySta
   return { ...state, items, taken, takenLeft: state.takenLeft + 1 };
 }
 
+/** The state with these taken out of its line. */
+export function takeAll(state: KeyState, line: readonly Waiting[]): KeyState {
+  const taken = [...state.taken];
+  for (const { sequence, item } of line) {
+    for (let level = taken.length; level < item.level; level += 1) taken[level] = 0;
+    taken[item.level] = Math.max(taken[item.level] ?? 0, sequence);
+  }
+  return { ...state, taken, takenLeft: state.takenLeft + line.length };
+}
+
 /** The first item starts. */
 export function start(state: KeyState, lease: StateLease): KeyState {
   const [first, ...rest] = state.items;

@@ -16,7 +16,8 @@ const ACK_WAIT_NS = 2 * 1e9;
 /** Pulls that wait at one consumer: one per process and level. */
 const MOST_WAITING = 4_096;
 const MOST_PENDING = 50_000;
-const WINDOW_NS = 100 * 1e6;
+/** How long a stream knows the names of writes that carry one. */
+const WINDOW_NS = 120 * 1e9;
 
 export async function setUpShared(js: JetStream, subjects: Subjects, settings: StoreSettings): Promise<void> {
   const config = streamConfig(subjects.shared, [subjects.allShared], "limits", true, settings);

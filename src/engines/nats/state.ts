@@ -24,6 +24,8 @@ export interface KeyState {
   readonly taken: readonly number[];
   /** How many of those are still in the stream. */
   readonly takenLeft: number;
+  /** Waiting items that were cancelled, and may still be in the stream. */
+  readonly cut: readonly number[];
   /** A ready key that is a record: the sequence of the message by which consumers know it. */
   readonly announced: number;
   /**
@@ -87,6 +89,7 @@ export const NOTHING: KeyState = {
   items: [],
   taken: [],
   takenLeft: 0,
+  cut: [],
   announced: 0,
   more: false,
   paused: false,

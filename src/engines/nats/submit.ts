@@ -8,13 +8,16 @@ import { asError } from "./as-error.ts";
 import type { Counts } from "./counts.ts";
 import { textOf, tokenOf } from "./key-token.ts";
 import type { KeyStore } from "./key-store.ts";
-import { assignedId, itemId, type Receipt } from "./receipts.ts";
+import { assignedId, type FoundReceipt, itemId, type Receipt } from "./receipts.ts";
 import { Remembered } from "./remembered.ts";
-import { ended, free, join, NO_HEADS, totalOf } from "./rules.ts";
-import { type KeyItem, type KeyState, type Seen, UNSEEN } from "./state.ts";
+import { ended, free, join, NO_HEADS, takeAll, totalOf } from "./rules.ts";
+import { type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
 
 /** Keys of which this process remembers how much may be added. */
 const MOST_ALLOWANCES = 20_000;
+/** How long a submission of the same id is given before its reservation is taken over. */
+const PENDING_MS = 1_000;
+const PENDING_STEP_MS = 20;
 /** Items of one key that are on their way at once. */
 const MOST_TOGETHER = 256;
 /** Beyond this many, what a key or queue holds is not counted before every item. */
@@ -192,7 +195,7 @@ export class Submitter {
   async #acceptWithId(key: string, submission: Submission, id: string): Promise<SubmitResult> {
     const { receipts } = this.#store;
     for (;;) {
-      const found = await receipts.find(id);
+      const found = await this.#findSettled(id);
       if (found !== undefined && found.receipt.pending === undefined) return duplicate(id, found.receipt);
       const refusal = await this.#refusal(key, submission);
       if (refusal !== undefined) return { ok: false, error: refusal };
@@ -211,12 +214,35 @@ export class Submitter {
         await receipts.forget(reserved);
         return result;
       }
-      const confirmed = await receipts.confirm(id, receipt, reserved);
-      if (confirmed !== undefined) return result;
-      const other = await receipts.find(id);
-      // It was so quick that it has ended already; or another submission of the same id was faster.
-      if (other === undefined || other.receipt.unique === item.unique) return result;
-      if (other.receipt.pending === undefined) return duplicate(id, other.receipt);
+      const other = await this.#confirm(id, receipt, reserved);
+      if (other === undefined || other.unique === item.unique) return result;
+      if (other.pending === undefined) return duplicate(id, other);
+    }
+  }
+
+  /** An id that is only reserved belongs to somebody who is about to say more, or who died. A moment tells. */
+  async #findSettled(id: string): Promise<FoundReceipt | undefined> {
+    const { receipts, clock } = this.#store;
+    for (let waited = 0; ; waited += PENDING_STEP_MS) {
+      const found = await receipts.find(id);
+      if (found?.receipt.pending === undefined || waited >= PENDING_MS) return found;
+      await new Promise<void>((resolve) => {
+        clock.setTimer(PENDING_STEP_MS, resolve);
+      });
+    }
+  }
+
+  /** Says that the item is in its place. Gives what stands under the id instead, if that is not this. */
+  async #confirm(id: string, receipt: Receipt, reserved: number): Promise<Receipt | undefined> {
+    const { receipts } = this.#store;
+    for (let expect = reserved; ;) {
+      if ((await receipts.confirm(id, receipt, expect)) !== undefined) return undefined;
+      const found = await receipts.find(id);
+      // It was so quick that it has ended and been forgotten; or another submission of the same id was faster.
+      if (found === undefined || found.receipt.unique !== receipt.unique || found.receipt.pending === undefined)
+        return found?.receipt;
+      // A follower of the leader may not know yet what refused this.
+      expect = found.sequence;
     }
   }
 
@@ -290,31 +316,16 @@ export class Submitter {
     for (const delayed of await store.receipts.delayed(key)) {
       if (await store.receipts.takeBack(delayed)) replaced.push(delayed.item);
     }
-    const removed = new Map<number, KeyItem>();
     let before: readonly KeyItem[] = [];
-    await store.change(key, async (seen) => {
-      const { state } = seen;
-      for (let level = 0; level < store.levels; level += 1) {
-        for (;;) {
-          const line = await store.few(key, level, state.taken[level] ?? 0, 64);
-          if (line.length === 0) break;
-          for (const { sequence, item: waiting } of line) {
-            if (await store.js.remove(store.subjects.stream, sequence)) removed.set(sequence, waiting);
-          }
-        }
-      }
+    await store.change(key, async ({ state }) => {
+      const line = await this.#lineOf(key, state);
       const running = state.kind === "running" ? state.items.slice(0, 1) : [];
-      before = [
-        ...state.items.slice(running.length),
-        // One that its key had taken meanwhile runs, and is not replaced.
-        ...[...removed]
-          .filter(([sequence, { level }]) => sequence > (state.taken[level] ?? 0))
-          .map(([, waiting]) => waiting),
-      ];
+      before = [...state.items.slice(running.length), ...line.map(({ item: waiting }) => waiting)];
       const todo = before.flatMap((old) => ended(old, { state: "replaced", at: now, attempt: old.attempts }));
       const items = item === undefined ? running : [...running, item];
-      const base = { ...state, items, todo: [...state.todo, ...todo] };
-      return state.lease === undefined ? free(base, items, NO_HEADS, store.levels, now) : { ...base, more: state.more };
+      // Out of the line by the same write that puts the new one in: whoever has the key cannot have taken them meanwhile.
+      const base = { ...takeAll(state, line), items, todo: [...state.todo, ...todo] };
+      return state.lease === undefined ? free(base, items, NO_HEADS, store.levels, now) : base;
     });
     this.#remembered.delete(key);
     const delayedToo = replaced.flatMap((old) => ended(old, { state: "replaced", at: now, attempt: old.attempts }));
@@ -322,6 +333,21 @@ export class Submitter {
     return [...before.toSorted((a, b) => a.level - b.level || a.place - b.place), ...replaced].map((old) =>
       itemId(old, key),
     );
+  }
+
+  async #lineOf(key: string, { taken, more, cut }: KeyState): Promise<readonly Waiting[]> {
+    const line: Waiting[] = [];
+    if (more === false) return line;
+    for (let level = 0; level < this.#store.levels; level += 1) {
+      for (let after = taken[level] ?? 0; ;) {
+        const page = await this.#store.few(key, level, after, 64);
+        line.push(...page.filter(({ sequence }) => !cut.includes(sequence)));
+        const last = page.at(-1);
+        if (last === undefined) break;
+        after = last.sequence;
+      }
+    }
+    return line;
   }
 
   /** Why an item is not accepted, as far as limits go. */

@@ -13,7 +13,15 @@ export interface Wire {
   /** Calls back with false when the connection is lost and with true when it is there again. */
   watch(listener: (up: boolean) => void): void;
 
+  /** Calls back with a subject that the server does not let this connection use, where a server can refuse one. */
+  deny?(listener: (denied: Denied) => void): void;
+
   close(): Promise<void>;
+}
+
+export interface Denied {
+  readonly operation: "publish" | "subscription";
+  readonly subject: string;
 }
 
 export interface PublishOptions {
