@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { performance } from "node:perf_hooks";
+import { describe, test } from "node:test";
+import { drawPlan, type Plan } from "./nats-simulation/plan.ts";
+import { PLANTED_BUGS } from "./nats-simulation/planted.ts";
+import { runInThreads } from "./nats-simulation/pool.ts";
+import { describeFailure, describeTotals } from "./nats-simulation/report.ts";
+import { runPlans, runSeeds, traceSeed } from "./nats-simulation/run.ts";
+import { SCRIPTS, spread, SWEEPS } from "./nats-simulation/scripts.ts";
+import { countImmediates } from "./simulation/turns.ts";
+
+const SEEDS = 4_000;
+/** On a slow or busy machine fewer seeds are run, and their number is printed. */
+const LONGEST_MS = 40_000;
+const SEEDS_PER_PLANTED_BUG = 300;
+/** Side by side. */
+const TOGETHER = 20;
+
+// Here for the runs in this thread; the pool's threads do it themselves.
+countImmediates();
+
+describe("simulation of the NATS engine", () => {
+  test("every guarantee holds, whatever goes wrong", async (context) => {
+    const begun = performance.now();
+    const total = await runInThreads({
+      from: Number(process.env["BATON_SEED"] ?? 1),
+      seeds: SEEDS,
+      goOn: ({ failures }) => failures.length === 0 && performance.now() - begun < LONGEST_MS,
+    });
+    for (const line of describeTotals(total, performance.now() - begun).split("\n")) context.diagnostic(line);
+    assert.deepEqual(total.failures.map(describeFailure), []);
+    assert.ok(total.seeds >= SEEDS / 20, `only ${total.seeds} seeds were run`);
+    for (const kind of ["crash", "stop", "cut", "server restart", "request lost", "reply lost", "slow"])
+      assert.ok((total.faults[kind] ?? 0) > total.seeds / 100, `hardly any fault of kind: ${kind}`);
+  });
+
+  test("a seed tells the whole story: run twice, it is the same to the last detail", async () => {
+    for (const seed of [1, 2, 3, 17]) {
+      const first = await traceSeed(seed);
+      const second = await traceSeed(seed);
+      assert.ok(first.lines.length > 10);
+      assert.deepEqual(first.lines, second.lines, `seed ${seed}`);
+    }
+  });
+
+  for (const { name, plans } of SCRIPTS) test(name, async () => await playAll(plans));
+
+  for (const sweep of SWEEPS) {
+    test(sweep.name, async (context) => {
+      const [first] = await runPlans([sweep.plan]);
+      const count = first?.interfered ?? 0;
+      context.diagnostic(`${count} messages`);
+      assert.ok(count > 5);
+      await playAll(spread(sweep, count));
+    });
+  }
+
+  for (const bug of PLANTED_BUGS) {
+    test(`the checker finds it when ${bug.name}`, async (context) => {
+      for (let from = 1; from <= SEEDS_PER_PLANTED_BUG; from += TOGETHER) {
+        const seeds = Array.from({ length: TOGETHER }, (_, index) => from + index);
+        for (const { seed, failure } of await runSeeds(seeds, bug)) {
+          const [first] = failure?.violations ?? [];
+          if (first === undefined || !bug.breaks.includes(first.guarantee)) continue;
+          context.diagnostic(`seed ${seed}: ${first.guarantee}: ${first.says.slice(0, 200)}`);
+          return;
+        }
+      }
+      assert.fail(`nothing was found in ${SEEDS_PER_PLANTED_BUG} seeds`);
+    });
+  }
+
+  test("without faults nothing is done twice", async () => {
+    const calm = Array.from({ length: 40 }, (_, index): Plan => {
+      const plan = drawPlan(index + 1);
+      return {
+        ...plan,
+        faults: [],
+        careless: 0,
+        lateMs: 0,
+        rates: { ...plan.rates, delayed: 0, requestLost: 0, replyLost: 0 },
+      };
+    });
+    await playAll(calm);
+  });
+});
+
+async function playAll(plans: readonly Plan[]): Promise<void> {
+  const failures: string[] = [];
+  for (let from = 0; from < plans.length && failures.length === 0; from += TOGETHER) {
+    const results = await runPlans(plans.slice(from, from + TOGETHER));
+    for (const [at, { failure }] of results.entries())
+      if (failure !== undefined) failures.push(`run ${from + at + 1}: ${describeFailure(failure)}`);
+  }
+  assert.deepEqual(failures, []);
+}

@@ -1,0 +1,249 @@
+/**
+ * Races that must be reachable, each by its name: a short plan, played again and again with one thing moved, so that the
+ * two sides of the race meet in every order; or with one fault, at every message in turn.
+ */
+import type { Passing, Way } from "../jetstream/faults.ts";
+import { CALM_RATES } from "./line.ts";
+import type { Deed, Fault, Interference, ItemPlan, Plan, Timed } from "./plan.ts";
+
+export interface Script {
+  readonly name: string;
+  readonly plans: readonly Plan[];
+}
+
+/** One fault at every message: how many there are is found out by a first run. */
+export interface Sweep {
+  readonly name: string;
+  readonly plan: Plan;
+}
+
+const LEASE_MS = 400;
+const AT = 100;
+/** Of the lines in scripts: long enough that things cross on their way. */
+const LINE_MS = 2;
+
+function item(key: string, level: number, more: Partial<ItemPlan> = {}): ItemPlan {
+  return {
+    key,
+    level,
+    id: undefined,
+    mode: "fifo",
+    delayMs: 0,
+    keeps: true,
+    big: false,
+    failures: [],
+    leases: 0.02,
+    ...more,
+  };
+}
+
+function submit(at: number, process: number, ...items: readonly ItemPlan[]): Timed<Deed> {
+  return { at, process, what: { type: "submit", items } };
+}
+
+function plan(deeds: readonly Timed<Deed>[], more: Partial<Plan> = {}): Plan {
+  return {
+    seed: 1,
+    leaseMs: LEASE_MS,
+    keys: ["a", "b"],
+    processes: [1, 1, 0],
+    replicas: 1,
+    stale: 0,
+    lateMs: 0,
+    wallShiftMs: 0,
+    troubleMs: 1_500,
+    rates: { ...CALM_RATES, slowestMs: LINE_MS },
+    careless: 0,
+    deeds,
+    faults: [],
+    interference: undefined,
+    ...more,
+  };
+}
+
+/** The same with something at every half of a millisecond, and chance drawn anew each time. */
+function moved(fromMs: number, toMs: number, make: (at: number) => Plan): readonly Plan[] {
+  const plans: Plan[] = [];
+  for (let at = fromMs; at < toMs; at += 0.5) plans.push({ ...make(at), seed: plans.length + 1 });
+  return plans;
+}
+
+function fault(at: number, process: number, what: Fault): Timed<Fault> {
+  return { at, process, what };
+}
+
+export const SCRIPTS: readonly Script[] = [
+  {
+    name: "an item is submitted between the holder's last look and its release",
+    plans: moved(AT, AT + 40, (at) => plan([submit(AT, 2, item("a", 1)), submit(at, 1, item("a", 1))])),
+  },
+  {
+    name: "the same, with a line",
+    plans: moved(AT, AT + 40, (at) =>
+      plan([submit(AT, 2, item("a", 1, { big: true })), submit(at, 1, item("a", 1)), submit(at + 3, 2, item("a", 0))]),
+    ),
+  },
+  {
+    name: "the same, while the key is paused and resumed",
+    plans: moved(AT, AT + 40, (at) =>
+      plan([
+        submit(AT, 2, item("a", 1)),
+        { at: AT + 1, process: 1, what: { type: "pause", key: "a", forMs: 15 } },
+        submit(at, 2, item("a", 1)),
+      ]),
+    ),
+  },
+  {
+    name: "a lift races with the start",
+    plans: moved(AT, AT + 20, (at) => plan([submit(AT, 2, item("a", 2), item("a", 2)), submit(at, 1, item("a", 0))])),
+  },
+  {
+    name: "two lifts race with one another and with the start",
+    plans: moved(AT, AT + 20, (at) =>
+      plan([submit(AT, 2, item("a", 2)), submit(at, 1, item("a", 1)), submit(at + 1, 2, item("a", 0))], {
+        processes: [1, 0, 0],
+      }),
+    ),
+  },
+  {
+    name: "a stale holder finishes after the takeover",
+    plans: moved(AT, AT + 30, (at) =>
+      plan([submit(AT, 2, item("a", 1, { leases: 0.05 }), item("a", 1))], {
+        careless: 1,
+        faults: [
+          fault(at, 0, { type: "stop", forMs: LEASE_MS * 2.5 }),
+          fault(at, 1, { type: "stop", forMs: LEASE_MS * 0.5 }),
+        ],
+      }),
+    ),
+  },
+  {
+    name: "a reaper races with a submit",
+    plans: moved(0, 60, (at) =>
+      plan(
+        [
+          submit(AT, 2, item("a", 1, { leases: 0.9 })),
+          submit(AT + LEASE_MS * 1.05 + at * 4, 1, item("a", 1), item("a", 0)),
+        ],
+        { faults: [fault(AT + 20, 0, { type: "crash", sent: "arrives", serverNoticesMs: 0 })] },
+      ),
+    ),
+  },
+  {
+    name: "a consumer delivers again after the server has started again",
+    plans: moved(AT, AT + 40, (at) =>
+      plan([submit(AT, 2, item("a", 1), item("a", 1)), submit(AT + 5, 1, item("b", 1, { big: true }), item("b", 1))], {
+        faults: [fault(at, 0, { type: "restart", downMs: 5, forgetAcksMs: 100 })],
+      }),
+    ),
+  },
+  {
+    name: "copies answer that are behind",
+    plans: moved(AT, AT + 40, (at) =>
+      plan([submit(AT, 2, item("a", 1)), submit(at, 1, item("a", 1)), submit(at + 2, 2, item("a", 0, { big: true }))], {
+        replicas: 3,
+        stale: 0.9,
+      }),
+    ),
+  },
+  {
+    name: "two submit the same id",
+    plans: moved(AT, AT + 20, (at) =>
+      plan([
+        submit(AT, 2, item("a", 1, { id: "x" })),
+        submit(at, 1, item("a", 1, { id: "x" })),
+        submit(AT, 2, item("a", 1)),
+      ]),
+    ),
+  },
+  {
+    name: "what waits is cancelled while it starts",
+    plans: moved(AT, AT + 40, (at) =>
+      plan([
+        submit(AT, 2, item("a", 1), item("a", 1, { big: true }), item("a", 1)),
+        ...[0.1, 0.5, 0.9].map((pick) => ({ at, process: 1, what: { type: "cancel" as const, pick } })),
+      ]),
+    ),
+  },
+  {
+    name: "what waits is replaced while it starts",
+    plans: moved(AT, AT + 40, (at) =>
+      plan([
+        submit(AT, 2, item("a", 1), item("a", 1, { big: true }), item("a", 1)),
+        submit(at, 1, item("a", 1, { mode: "latest" })),
+      ]),
+    ),
+  },
+  {
+    name: "a hold races with a submit and a start",
+    plans: moved(AT, AT + 30, (at) =>
+      plan([
+        submit(AT, 2, item("a", 1), item("a", 0)),
+        { at, process: 1, what: { type: "hold", key: "a", forMs: 10 } },
+      ]),
+    ),
+  },
+];
+
+/** Whatever changes something, or says that something was changed. */
+const isWrite = ({ subject }: Passing): boolean =>
+  subject.startsWith("baton.") || subject.startsWith("$JS.ACK") || /\.(DELETE|PURGE|PAUSE)\./.test(subject);
+const isReply = ({ subject }: Passing): boolean => subject.includes(".r.");
+const isDelivery = ({ subject }: Passing): boolean => subject.startsWith("baton.q.");
+
+const BUSY: readonly Timed<Deed>[] = [
+  submit(
+    AT,
+    0,
+    item("a", 1),
+    item("a", 1, { failures: [{ type: "retry", place: "keep", delayMs: 20 }] }),
+    item("a", 0),
+  ),
+  submit(
+    AT + 30,
+    0,
+    item("a", 1, { id: "x" }),
+    item("b", 2, { failures: [{ type: "retry", place: "yield", delayMs: 20 }] }),
+  ),
+  submit(AT + 35, 2, item("b", 1, { big: true }), item("b", 1), item("b", 1, { failures: [{ type: "dead" }] })),
+  submit(AT + 60, 0, item("a", 1, { mode: "latest" }), item("b", 2, { delayMs: 15 })),
+  { at: AT + 62, process: 0, what: { type: "cancel", pick: 0.6 } },
+  { at: AT + 64, process: 0, what: { type: "pause", key: "b", forMs: 10 } },
+  { at: AT + 66, process: 0, what: { type: "hold", key: "a", forMs: 5 } },
+];
+
+function sweep(
+  name: string,
+  way: Way,
+  counts: Interference["counts"],
+  does: Interference["does"],
+  more: Partial<Plan> = {},
+): Sweep {
+  return { name, plan: plan(BUSY, { ...more, interference: { process: "p1", way, number: Infinity, counts, does } }) };
+}
+
+export const SWEEPS: readonly Sweep[] = [
+  sweep("a process dies right before any of its writes", "to server", isWrite, "kill before"),
+  sweep("a process dies right after any of its writes", "to server", isWrite, "kill after"),
+  sweep("any of its writes is lost", "to server", isWrite, "lose"),
+  sweep("the reply to any of its requests is lost, after it was done", "from server", isReply, "lose"),
+  sweep("its connection breaks at any of its writes", "to server", isWrite, "cut"),
+  sweep(
+    "it is stopped at any of its writes, beyond its leases: redelivered while it is only slow",
+    "to server",
+    isWrite,
+    "stop",
+    { leaseMs: 1_000 },
+  ),
+  sweep("a delivery waits in its buffer while it is stopped", "from server", isDelivery, "stop", { leaseMs: 1_000 }),
+];
+
+/** All runs of a sweep, once it is known how many messages there are. */
+export function spread({ plan: base }: Sweep, count: number): readonly Plan[] {
+  const { interference } = base;
+  if (interference === undefined) return [base];
+  return Array.from({ length: count }, (_, index) => ({
+    ...base,
+    interference: { ...interference, number: index + 1 },
+  }));
+}

@@ -1,0 +1,168 @@
+/** A worker without mercy: claims, renews or forgets to, settles in time or much too late, and writes down every answer. */
+import { elapsedMs } from "../../src/domain/clock.ts";
+import { BatonError, OutcomeUnknown } from "../../src/domain/errors.ts";
+import type { Ending, Grant, Lease } from "../../src/engine/port.ts";
+import { bodyText } from "../../src/domain/payload.ts";
+import type { ItemPlan } from "./plan.ts";
+import { type NatsProcess, QUEUE } from "./process.ts";
+import type { Stage } from "./stage.ts";
+
+const FAILURE = { message: "planned" };
+
+export class SimulatedWorker {
+  readonly #stage: Stage;
+  readonly #process: NatsProcess;
+  readonly #slots: number;
+  readonly #name: string;
+  #free: (() => void) | undefined;
+  #used = 0;
+
+  constructor(stage: Stage, process: NatsProcess, slots: number) {
+    this.#stage = stage;
+    this.#process = process;
+    this.#slots = slots;
+    this.#name = `w-${process.name}`;
+  }
+
+  async run(): Promise<void> {
+    const { engine, random, clock } = this.#process;
+    for (;;) {
+      while (this.#used >= this.#slots) {
+        await new Promise<void>((resolve) => {
+          this.#free = resolve;
+        });
+      }
+      const giveUp = new AbortController();
+      const timer = random.chance(0.2)
+        ? clock.setTimer(random.next() * this.#stage.plan.leaseMs, () => giveUp.abort())
+        : undefined;
+      const grants = await engine.claim({
+        queue: QUEUE,
+        worker: this.#name,
+        max: this.#slots - this.#used,
+        leaseMs: this.#stage.plan.leaseMs,
+        patienceMs: 60_000,
+        signal: giveUp.signal,
+      });
+      timer?.cancel();
+      for (const grant of grants) this.#begin(grant);
+    }
+  }
+
+  #begin(grant: Grant): void {
+    this.#used += 1;
+    this.#process.busy += 1;
+    const { lease, item } = grant;
+    const token = Number(bodyText(item.payload.body));
+    const number = this.#stage.granted(this.#process, lease, { token, id: item.id, attempt: item.attempt });
+    const over = (): void => {
+      this.#used -= 1;
+      this.#process.busy -= 1;
+      this.#free?.();
+    };
+    this.#stage.begin(this.#handle(number, lease, this.#stage.planOf(token), item.attempt).finally(over));
+  }
+
+  async #handle(number: number, lease: Lease, plan: ItemPlan, attempt: number): Promise<void> {
+    const { clock, random } = this.#process;
+    const { leaseMs } = this.#stage.plan;
+    const careless = !this.#stage.calm && random.chance(this.#stage.plan.careless);
+    let left = (this.#stage.calm ? Math.min(plan.leases, 0.1) : plan.leases) * leaseMs * (0.5 + random.next());
+    let since = lease.since;
+    let cancelled = false;
+    while (left > 0) {
+      const step = Math.min(left, leaseMs / 3);
+      await this.#process.sleep(step);
+      left -= step;
+      if (careless) continue;
+      if (elapsedMs(clock, since) > leaseMs * 0.9) return;
+      if (left > 0) {
+        const renewed = await this.#renew(number, lease);
+        if (renewed === "lost") return;
+        if (renewed !== "unknown") {
+          ({ since } = renewed);
+          cancelled ||= renewed.cancelRequested;
+        }
+      }
+    }
+    if (!careless && elapsedMs(clock, since) > leaseMs * 0.9) return;
+    await this.#settle(
+      number,
+      lease,
+      cancelled ? { type: "cancelled" } : endingOf(plan, attempt, !this.#stage.calm && random.chance(0.5)),
+    );
+  }
+
+  async #renew(
+    number: number,
+    lease: Lease,
+  ): Promise<"lost" | "unknown" | { readonly since: Lease["since"]; readonly cancelRequested: boolean }> {
+    const { random } = this.#process;
+    const { key } = lease;
+    const call = this.#stage.nextCall();
+    this.#stage.log({ type: "renew", call, lease: number, key });
+    try {
+      const progress = random.chance(0.2) ? { progress: random.next() } : {};
+      const [result] = await this.#process.engine.renew([{ lease, leaseMs: this.#stage.plan.leaseMs, ...progress }]);
+      if (result?.ok !== true) {
+        this.#stage.log({ type: "renewed", call, lease: number, key, result: "lost" });
+        return "lost";
+      }
+      const since = this.#process.trueTime(result.since.monotonic);
+      const { cancelRequested } = result;
+      this.#stage.log({ type: "renewed", call, lease: number, key, result: "ok", since, cancelRequested });
+      return result;
+    } catch (error) {
+      this.#stage.log({ type: "renewed", call, lease: number, key, result: "unknown" });
+      mustBeUnknown(error);
+      return "unknown";
+    }
+  }
+
+  async #settle(number: number, lease: Lease, ending: Ending): Promise<void> {
+    for (let tries = this.#process.random.between(1, 3); tries > 0; tries -= 1) {
+      if ((await settleOnce(this.#stage, this.#process, number, lease, ending)) !== "unknown") return;
+    }
+  }
+}
+
+export async function settleOnce(
+  stage: Stage,
+  process: NatsProcess,
+  number: number,
+  lease: Lease,
+  ending: Ending,
+): Promise<"settled" | "lost" | "unknown"> {
+  const { key } = lease;
+  const call = stage.nextCall();
+  const yields = ending.type === "retry" && ending.place === "yield";
+  stage.log({ type: "settle", call, lease: number, key, ending: ending.type, yields });
+  try {
+    const [result = "lost"] = await process.engine.settle([{ lease, ending }]);
+    stage.log({ type: "settled", call, lease: number, key, result });
+    return result;
+  } catch (error) {
+    stage.log({ type: "settled", call, lease: number, key, result: "unknown" });
+    mustBeUnknown(error);
+    return "unknown";
+  }
+}
+
+export function mustBeUnknown(error: unknown): void {
+  if (!(error instanceof OutcomeUnknown)) throw error instanceof BatonError ? error : new Error(String(error));
+}
+
+function endingOf({ failures }: ItemPlan, attempt: number, mayRelease: boolean): Ending {
+  const failing = failures[attempt - 1];
+  switch (failing?.type) {
+    case undefined:
+      return { type: "done" };
+    case "dead":
+      return { type: "dead", failure: FAILURE };
+    case "release":
+      // The attempt is not counted: it must not be given back for ever.
+      return { type: mayRelease ? "release" : "done" };
+    case "retry":
+      return { type: "retry", place: failing.place, delayMs: failing.delayMs, failure: FAILURE };
+  }
+}
