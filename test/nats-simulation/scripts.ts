@@ -175,6 +175,19 @@ export const SCRIPTS: readonly Script[] = [
     ),
   },
   {
+    name: "a big head is replaced, lifted or cancelled while others stand in line behind it",
+    plans: moved(AT, AT + 20, (at) =>
+      plan([
+        submit(AT, 2, item("a", 1, { big: true }), item("a", 1)),
+        submit(AT, 2, item("b", 1, { big: true }), item("b", 1)),
+        submit(at, 1, item("a", 1, { mode: "latest" })),
+        submit(at, 1, item("b", 0)),
+        submit(at + 4, 1, item("b", 1)),
+        { at, process: 0, what: { type: "cancel", pick: 0.5 } },
+      ]),
+    ),
+  },
+  {
     name: "a hold races with a submit and a start",
     plans: moved(AT, AT + 30, (at) =>
       plan([
