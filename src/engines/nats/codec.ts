@@ -54,6 +54,7 @@ interface StateLine {
   x?: readonly number[];
   an?: number;
   m?: 1 | 2;
+  ll?: number;
   p?: 1;
   c?: LeaseLine;
   b?: readonly number[];
@@ -98,6 +99,7 @@ export function encodeState(state: KeyState): Uint8Array {
   if (state.cut.length > 0) line.x = state.cut;
   if (state.announced !== 0) line.an = state.announced;
   if (state.more !== false) line.m = state.more === true ? 1 : 2;
+  if (state.line !== NOTHING.line) line.ll = state.line;
   if (state.paused) line.p = 1;
   if (state.lease !== undefined) line.c = leaseLine(state.lease);
   if (state.below.length > 0) line.b = state.below;
@@ -117,6 +119,7 @@ export function decodeState(data: Uint8Array, sequence: number): KeyState {
     cut: line.x ?? NOTHING.cut,
     announced: line.an ?? 0,
     more: line.m === undefined ? false : line.m === 1 || "closing",
+    line: line.ll ?? NOTHING.line,
     paused: line.p === 1,
     lease: line.c === undefined ? undefined : readLease(line.c, sequence),
     below: line.b ?? NOTHING.below,

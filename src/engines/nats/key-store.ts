@@ -10,7 +10,7 @@ import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
 import type { Receipts } from "./receipts.ts";
 import { Lost } from "./requests.ts";
-import { free, type Heads } from "./rules.ts";
+import { free, type Heads, isBig } from "./rules.ts";
 import { isRecord, type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
 import type { QueueSubjects } from "./subjects.ts";
 
@@ -223,6 +223,7 @@ export class KeyStore {
     const wanted: KeyState = {
       ...next,
       nonce: this.#nonces.next(),
+      more: next.kind === "ready" && isBig(next.items[0]) ? true : next.more,
       below: state.below,
       announced: next.kind === "ready" && next.announced !== 0 ? announced : 0,
       recordBelow: false,

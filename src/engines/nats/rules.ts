@@ -4,11 +4,13 @@
  */
 import type { Ending, Outcome } from "../../engine/port.ts";
 import { EMPTY_PAYLOAD } from "../../domain/payload.ts";
-import type { KeyItem, KeyState, StateLease, Todo, Waiting } from "./state.ts";
+import { type KeyItem, type KeyState, NOTHING, type StateLease, type Todo, type Waiting } from "./state.ts";
 
 /** A state that others write again and again carries no more than this; what comes then stands in line. */
 const MOST_CARRIED_BYTES = 49_152;
 const MOST_CARRIED = 64;
+/** No level of the line is known to have an item. */
+const NO_LINE = NOTHING.line;
 /** A ready key stays known to consumers by the message that it is known by. */
 export const STAYS_ANNOUNCED = -1;
 
@@ -38,17 +40,28 @@ export function choose(items: readonly KeyItem[], heads: Heads, levels: number, 
 /** A key that nobody has, with these items and this line, as it stands now. */
 export function free(state: KeyState, items: readonly KeyItem[], heads: Heads, levels: number, now: number): KeyState {
   // A line that was about to end has more after all, unless nothing was found.
-  const base: KeyState = { ...state, items, lease: undefined, more: state.more !== false };
+  const base: KeyState = { ...state, items, lease: undefined, more: state.more !== false, line: NO_LINE };
   if (state.paused) return { ...base, kind: "parked" };
   const choice = choose(items, heads, levels, now);
   switch (choice.type) {
     case "item":
-      return { ...take(base, choice.item, choice.from), kind: "ready", announced: 0 };
+      return {
+        ...take(base, choice.item, choice.from),
+        kind: "ready",
+        announced: 0,
+        line: leftIn(heads, choice.from),
+      };
     case "blocked":
       return { ...base, kind: "parked", todo: [...base.todo, { type: "wake", dueAt: choice.until }] };
     case "none":
       return { ...base, kind: "idle", more: false };
   }
+}
+
+/** The most urgent level that still has an item when this one is taken; whether its own level has more is not known. */
+function leftIn(heads: Heads, from: Waiting | undefined): number {
+  const level = heads.findIndex((head) => head !== undefined && head !== from);
+  return level === -1 ? NO_LINE : level;
 }
 
 /** The state with this item at its front, out of the line if it came from there. */
@@ -76,16 +89,16 @@ export function takeAll(state: KeyState, line: readonly Waiting[]): KeyState {
 export function start(state: KeyState, lease: StateLease): KeyState {
   const [first, ...rest] = state.items;
   const items = first === undefined ? [] : [{ ...first, attempts: first.attempts + 1 }, ...rest];
-  return { ...state, kind: "running", items, lease, more: state.more !== false || isBig(first) };
+  return { ...state, kind: "running", items, lease, more: state.more !== false };
 }
 
-/** Behind an item that is too big to be written again, others stand in line from the beginning. */
-function isBig(item: KeyItem | undefined): boolean {
+/** Behind an item that is too big to be written again and again, others stand in line from the beginning. */
+export function isBig(item: KeyItem | undefined): boolean {
   return item !== undefined && sizeOf(item) > MOST_CARRIED_BYTES;
 }
 
 export function hold(state: KeyState, lease: StateLease): KeyState {
-  return { ...state, kind: "held", lease, more: state.more !== false || isBig(state.items[0]) };
+  return { ...state, kind: "held", lease, more: state.more !== false };
 }
 
 export type Joining =
@@ -108,13 +121,16 @@ export function join(
     case "idle":
       return { type: "write", state: { ...state, kind: "ready", items: [item] } };
     case "ready":
-      if (fits && (head === undefined || item.level < head.level || (front && item.level === head.level)))
+      // In a line there may be older ones of its level: then it joins them, and the key is looked at again.
+      if (
+        fits &&
+        (head === undefined || (item.level < head.level && state.more === false) || (front && item.level <= head.level))
+      )
         return { type: "write", state: { ...state, announced: 0, items: [item, ...state.items] } };
-      if (isBig(head) && !front) return { type: "append" };
       break;
     case "parked": {
       const choice = choose([...state.items, item], NO_HEADS, levels, now);
-      if (fits && !state.paused && choice.type === "item" && choice.item === item)
+      if (fits && !state.paused && (state.more === false || front) && choice.type === "item" && choice.item === item)
         return { type: "write", state: { ...take(state, item, undefined), kind: "ready", announced: 0 } };
       break;
     }
@@ -130,12 +146,21 @@ function carry(state: KeyState, item: KeyItem, front: boolean): Joining {
   const base: KeyState = state.kind === "ready" ? { ...state, announced: STAYS_ANNOUNCED } : state;
   const first = state.kind === "running" || state.kind === "ready" ? 1 : 0;
   if (front) return { type: "write", state: { ...base, items: behind(state.items, item, first) } };
-  if (state.more === true) return { type: "append" };
+  if (state.more === true)
+    return item.level < state.line && state.kind !== "ready"
+      ? { type: "write", state: { ...base, line: item.level } }
+      : { type: "append" };
   if (state.more === "closing") return { type: "write", state: { ...base, more: true } };
   const bytes = sizeOf(item) + totalOf(state);
   return bytes <= MOST_CARRIED_BYTES && state.items.length < MOST_CARRIED
     ? { type: "write", state: { ...base, items: [...state.items, item] } }
-    : { type: "write", state: { ...base, more: true } };
+    : { type: "write", state: { ...base, more: true, line: item.level } };
+}
+
+/** Whether an item that joined the line of a key goes before what the key would start with, or would start at all. */
+export function lifts({ kind, items, paused }: KeyState, item: KeyItem): boolean {
+  const [head] = items;
+  return (kind === "ready" || (kind === "parked" && !paused)) && (head === undefined || item.level < head.level);
 }
 
 /** Before the others of its level, but never before what runs. */

@@ -34,6 +34,11 @@ export interface KeyState {
    * the key looks for the last time; an item that comes now has to say so first, and then joins the line.
    */
   readonly more: boolean | "closing";
+  /**
+   * A level at which the line is known to have an item. Whoever has the key may choose its next item by a look that is a
+   * moment old; so an item that is more urgent than this may not join without a word.
+   */
+  readonly line: number;
   readonly paused: boolean;
   readonly lease: StateLease | undefined;
   /** Older states of this key that may still be in the stream. They must be gone before this one may vanish. */
@@ -92,6 +97,7 @@ export const NOTHING: KeyState = {
   cut: [],
   announced: 0,
   more: false,
+  line: Number.MAX_SAFE_INTEGER,
   paused: false,
   lease: undefined,
   below: [],

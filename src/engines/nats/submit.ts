@@ -10,7 +10,7 @@ import { textOf, tokenOf } from "./key-token.ts";
 import type { KeyStore } from "./key-store.ts";
 import { assignedId, type FoundReceipt, itemId, type Receipt } from "./receipts.ts";
 import { Remembered } from "./remembered.ts";
-import { ended, free, join, NO_HEADS, takeAll, totalOf } from "./rules.ts";
+import { ended, free, join, lifts, NO_HEADS, takeAll, totalOf } from "./rules.ts";
 import { type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
 
 /** Keys of which this process remembers how much may be added. */
@@ -169,7 +169,9 @@ export class Submitter {
     // A replicated stream refuses a second condition on a key while the first is on its way.
     if (this.#store.js.isReplicated(this.#store.subjects.stream)) return 0;
     const end = items.findIndex(
-      (item) => join(seen.state, item, false, this.#store.levels, this.#store.clock.wall(), 0).type !== "append",
+      (item) =>
+        lifts(seen.state, item) ||
+        join(seen.state, item, false, this.#store.levels, this.#store.clock.wall(), 0).type !== "append",
     );
     const joining = end === -1 ? items : items.slice(0, end);
     const places = await Promise.all(joining.map((item) => this.#store.append(key, seen, item)));
@@ -282,6 +284,7 @@ export class Submitter {
         const place = await store.append(key, seen, item);
         if (place !== undefined) {
           this.remember(key, seen);
+          if (lifts(seen.state, item)) await this.#lift(key, item);
           return { place };
         }
       } else {
@@ -299,6 +302,19 @@ export class Submitter {
     }
   }
 
+  /** Whether the id of an item that has no place yet stands for another by now. */
+  async #isOvertaken({ id, unique }: KeyItem): Promise<boolean> {
+    if (id === undefined) return false;
+    const found = await this.#store.receipts.find(id);
+    return found !== undefined && found.receipt.unique !== unique;
+  }
+
+  /** The line of a key that nobody has got something more urgent: its head is chosen anew. */
+  async #lift(key: string, item: KeyItem): Promise<void> {
+    this.#remembered.delete(key);
+    await this.#store.letGo(key, ({ state }) => (lifts(state, item) ? state : undefined));
+  }
+
   /** A write by somebody who does not have the key. */
   async #write(key: string, seen: Seen, next: KeyState): Promise<Seen | undefined> {
     // Only the one who wrote it knows whether this was done.
@@ -312,12 +328,10 @@ export class Submitter {
   /** Mode latest: the item takes the place of everything that waits. Gives the ids of what it replaced. */
   async #replace(key: string, item: KeyItem | undefined, now: number): Promise<readonly string[]> {
     const store = this.#store;
-    const replaced: KeyItem[] = [];
-    for (const delayed of await store.receipts.delayed(key)) {
-      if (await store.receipts.takeBack(delayed)) replaced.push(delayed.item);
-    }
     let before: readonly KeyItem[] = [];
-    await store.change(key, async ({ state }) => {
+    const written = await store.change(key, async ({ state }) => {
+      // Another submission of the same id may have been faster: then this one changes nothing.
+      if (item !== undefined && (await this.#isOvertaken(item))) return undefined;
       const line = await this.#lineOf(key, state);
       const running = state.kind === "running" ? state.items.slice(0, 1) : [];
       before = [...state.items.slice(running.length), ...line.map(({ item: waiting }) => waiting)];
@@ -328,11 +342,16 @@ export class Submitter {
       return state.lease === undefined ? free(base, items, NO_HEADS, store.levels, now) : base;
     });
     this.#remembered.delete(key);
-    const delayedToo = replaced.flatMap((old) => ended(old, { state: "replaced", at: now, attempt: old.attempts }));
-    for (const todo of delayedToo) await store.receipts.perform(todo, key);
-    return [...before.toSorted((a, b) => a.level - b.level || a.place - b.place), ...replaced].map((old) =>
-      itemId(old, key),
-    );
+    if (written === undefined) return [];
+    const delayed: KeyItem[] = [];
+    for (const one of await store.receipts.delayed(key)) {
+      if (one.item.unique === item?.unique || !(await store.receipts.takeBack(one))) continue;
+      delayed.push(one.item);
+      const todo = ended(one.item, { state: "replaced", at: now, attempt: one.item.attempts });
+      for (const entry of todo) await store.receipts.perform(entry, key);
+    }
+    const waiting = before.toSorted((a, b) => a.level - b.level || a.place - b.place);
+    return [...waiting, ...delayed].map((old) => itemId(old, key));
   }
 
   async #lineOf(key: string, { taken, more, cut }: KeyState): Promise<readonly Waiting[]> {
