@@ -66,14 +66,17 @@ export class Counts {
 
   /** Exact when the queue is anywhere near its limit. */
   async isFull(limit: number, exactBelow: number): Promise<boolean> {
-    if (limit <= exactBelow) return (await this.#exact()) >= limit;
+    if (limit > exactBelow && this.isFarFrom(limit)) return false;
+    return (await this.#exact()) >= limit;
+  }
+
+  /** By a total that may be a moment old. Nobody waits for a new one: submissions must not overtake one another. */
+  isFarFrom(limit: number): boolean {
     const now = this.#store.clock.monotonic();
     if (this.#countedAt === undefined || now - this.#countedAt > BELIEVED_MS) {
       this.#countedAt = now;
-      // Nobody waits for it: submissions must not overtake one another.
       this.#store.background(this.#count());
     }
-    if (this.#total < limit / 2) return false;
-    return (await this.#exact()) >= limit;
+    return this.#total < limit / 2;
   }
 }

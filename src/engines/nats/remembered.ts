@@ -1,38 +1,45 @@
-/** How keys stood when this process last wrote them, within bounds. It may be outdated: a write that rests on it is refused. */
+/**
+ * How keys stood when this process last wrote them, within bounds. It may be outdated: a write that rests on it is refused.
+ * Two generations, because a map that loses its oldest entry at every step has to search for it.
+ */
 import { totalOf } from "./rules.ts";
 import type { Seen } from "./state.ts";
 
-const MOST_BYTES = 64 * 1_048_576;
+const MOST_BYTES = 32 * 1_048_576;
 /** One of these would push out too many others. */
 const BIGGEST_BYTES = 65_536;
 const ENTRY_BYTES = 512;
 
 export class Remembered {
-  readonly #entries = new Map<string, { readonly seen: Seen; readonly bytes: number }>();
+  #young = new Map<string, Seen>();
+  #old = new Map<string, Seen>();
   #bytes = 0;
 
   get(key: string): Seen | undefined {
-    return this.#entries.get(key)?.seen;
+    return this.#young.get(key) ?? this.#old.get(key);
   }
 
   has(key: string): boolean {
-    return this.#entries.has(key);
+    return this.#young.has(key) || this.#old.has(key);
   }
 
   set(key: string, seen: Seen): void {
-    this.delete(key);
     const bytes = ENTRY_BYTES + totalOf(seen.state);
-    if (bytes > BIGGEST_BYTES || seen.state.kind === "idle") return;
-    this.#entries.set(key, { seen, bytes });
-    this.#bytes += bytes;
-    for (const [oldest] of this.#entries) {
-      if (this.#bytes <= MOST_BYTES) break;
-      this.delete(oldest);
+    if (bytes > BIGGEST_BYTES || seen.state.kind === "idle") {
+      this.delete(key);
+      return;
     }
+    this.#bytes += bytes;
+    if (this.#bytes > MOST_BYTES) {
+      this.#old = this.#young;
+      this.#young = new Map();
+      this.#bytes = bytes;
+    }
+    this.#young.set(key, seen);
   }
 
   delete(key: string): void {
-    this.#bytes -= this.#entries.get(key)?.bytes ?? 0;
-    this.#entries.delete(key);
+    this.#young.delete(key);
+    this.#old.delete(key);
   }
 }

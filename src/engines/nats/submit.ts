@@ -50,6 +50,11 @@ export class Submitter {
 
   /** Results in the order of the submissions. */
   async submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+    const [first] = submissions;
+    if (submissions.length === 1 && first !== undefined) {
+      const key = tokenOf(first.key);
+      return [await this.#inLane(key, () => this.#acceptOne(key, first))];
+    }
     const results: SubmitResult[] = [];
     const lanes = new Map<string, { readonly index: number; readonly submission: Submission }[]>();
     for (const [index, submission] of submissions.entries()) {
@@ -57,13 +62,15 @@ export class Submitter {
       if (lane === undefined) lanes.set(submission.key, [{ index, submission }]);
       else lane.push({ index, submission });
     }
-    const begun = [...lanes].map(async ([key, entries]) => {
-      const answers = await this.#inLane(tokenOf(key), () =>
-        this.#accept(
-          tokenOf(key),
-          entries.map(({ submission }) => submission),
-        ),
-      );
+    const begun = Array.from(lanes, async ([name, entries]) => {
+      const key = tokenOf(name);
+      const [only] = entries;
+      if (entries.length === 1 && only !== undefined) {
+        results[only.index] = await this.#inLane(key, () => this.#acceptOne(key, only.submission));
+        return;
+      }
+      const own = entries.map(({ submission }) => submission);
+      const answers = await this.#inLane(key, () => this.#accept(key, own));
       for (const [at, { index }] of entries.entries()) {
         const answer = answers[at];
         if (answer !== undefined) results[index] = answer;
@@ -112,18 +119,23 @@ export class Submitter {
     return results;
   }
 
+  /** Most are: nothing has to be looked up for them. */
+  #isPlain({ id, mode, delayMs, keyLimit, queueLimit, keepMs, level }: Submission): boolean {
+    return (
+      id === undefined &&
+      keepMs === 0 &&
+      mode === "fifo" &&
+      delayMs === 0 &&
+      keyLimit > EXACT_BELOW &&
+      queueLimit > EXACT_BELOW &&
+      this.#levels.includes(level) &&
+      this.#counts.isFarFrom(queueLimit)
+    );
+  }
+
   /** The first few that can join a line at once: nothing has to be looked up for them. */
   #together(submissions: readonly Submission[]): readonly Submission[] {
-    const end = submissions.findIndex(
-      ({ id, mode, delayMs, keyLimit, queueLimit, keepMs, level }) =>
-        id !== undefined ||
-        keepMs > 0 ||
-        mode !== "fifo" ||
-        delayMs > 0 ||
-        keyLimit <= EXACT_BELOW ||
-        queueLimit <= EXACT_BELOW ||
-        !this.#levels.includes(level),
-    );
+    const end = submissions.findIndex((submission) => !this.#isPlain(submission));
     return end === -1 ? submissions : submissions.slice(0, end);
   }
 
@@ -184,6 +196,12 @@ export class Submitter {
 
   async #acceptOne(key: string, submission: Submission): Promise<SubmitResult> {
     const { id } = submission;
+    if (this.#isPlain(submission) && !this.#remembered.has(key)) {
+      const item = this.#itemOf(submission);
+      const joined = await this.#join(key, item, false);
+      if ("error" in joined) return { ok: false, error: joined.error };
+      return this.#accepted(key, item, false, []);
+    }
     if (id !== undefined) return await this.#acceptWithId(key, submission, id);
     const refusal = await this.#refusal(key, submission);
     if (refusal !== undefined) return { ok: false, error: refusal };
