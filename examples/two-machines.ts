@@ -20,8 +20,8 @@ async function work(): Promise<void> {
     async (item, lease) => {
       console.log(`${machine} ${process.pid}: ${item.key}, ${item.payload}, attempt ${item.attempt}`);
       process.send?.(item.key);
-      // The first process to touch car2 never gets anywhere.
-      if (item.key === "car2" && item.attempt === 1) await wait(60_000, undefined, { signal: lease.signal });
+      // The first process to wash car2 never gets anywhere.
+      if (item.id === "car2-wash" && item.attempt === 1) await wait(60_000, undefined, { signal: lease.signal });
       await wait(30);
     },
     { concurrency: 2 },
@@ -39,18 +39,21 @@ async function main(): Promise<void> {
     const workers = ["machine A", "machine A", "machine B", "machine B"].map((name) =>
       fork(import.meta.filename, ["worker", store, name]),
     );
+    const ended = workers.map((worker) => once(worker, "exit"));
     for (const worker of workers) {
       worker.on("message", (key) => {
         if (key !== "car2" || workers.some(({ killed }) => killed)) return;
-        console.log(`killing ${worker.pid}, which works on car2`);
+        console.log(`killing ${String(worker.pid)}, which works on car2`);
         worker.kill("SIGKILL");
       });
     }
-    const jobs = ["wash", "wax"].flatMap((job) => ["car1", "car2", "car3"].map((key) => ({ key, payload: job })));
-    const receipts = await cars.submitMany(jobs.map((job, index) => ({ ...job, id: `job-${index}` })));
+    const jobs = ["wash", "wax"].flatMap((job) =>
+      ["car1", "car2", "car3"].map((key) => ({ key, payload: job, id: `${key}-${job}` })),
+    );
+    const receipts = await cars.submitMany(jobs);
     await Promise.all(receipts.map((receipt) => receipt.outcome({ timeout: "30s" })));
     for (const worker of workers.filter(({ killed }) => !killed)) worker.kill("SIGTERM");
-    await Promise.all(workers.map((worker) => worker.exitCode ?? worker.signalCode ?? once(worker, "exit")));
+    await Promise.all(ended);
     const { waiting, running } = await cars.status();
     console.log(`${waiting + running} items are left`);
   } finally {
