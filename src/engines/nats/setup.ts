@@ -12,7 +12,7 @@ export interface QueueRecord {
 }
 
 /** A delivery that is not taken up for so long goes to somebody else: its receiver is gone, or stopped. */
-const ACK_WAIT_NS = 2 * 1e9;
+const ACK_WAIT_NS = 1e9;
 /** Pulls that wait at one consumer: one per process and level. */
 const MOST_WAITING = 4_096;
 const MOST_PENDING = 50_000;
@@ -34,9 +34,9 @@ export async function setUpQueue(
   const config = streamConfig(subjects.stream, [subjects.all], "workqueue", false, settings);
   note(js, await ensureStream(js, config));
   const consumers = Array.from({ length: levels }, (_, level) =>
-    js.createConsumer(subjects.stream, consumerConfig(subjects.readyConsumer(level), subjects.readyAt(level))),
+    ensureConsumer(js, subjects.stream, consumerConfig(subjects.readyConsumer(level), subjects.readyAt(level))),
   );
-  await Promise.all([...consumers, js.createConsumer(shared, consumerConfig(subjects.dueConsumer, subjects.allDue))]);
+  await Promise.all([...consumers, ensureConsumer(js, shared, consumerConfig(subjects.dueConsumer, subjects.allDue))]);
 }
 
 /** The queue as it is declared, by this caller or by one before. */
@@ -123,6 +123,18 @@ function consumerConfig(name: string, filter: string): ConsumerConfig {
     max_ack_pending: MOST_PENDING,
     max_waiting: MOST_WAITING,
   };
+}
+
+/** To create one that exists would change it. */
+async function ensureConsumer(js: JetStream, stream: string, config: ConsumerConfig): Promise<void> {
+  const found = await js.consumerInfo(stream, config.durable_name);
+  const { filter_subject: filter, ack_policy: policy } = (found ?? (await js.createConsumer(stream, config))).config;
+  if (filter === config.filter_subject && policy === config.ack_policy) return;
+  throw new BatonError(
+    "STORE_UNAVAILABLE",
+    `The consumer ${config.durable_name} of stream ${stream} exists, but was not made for Baton. Nothing was changed. ` +
+      "Use another prefix, or remove the consumer.",
+  );
 }
 
 async function ensureStream(js: JetStream, config: StreamConfig): Promise<StreamInfo> {
