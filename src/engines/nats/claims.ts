@@ -102,7 +102,7 @@ export class Claims {
       this.#giveBack(pulled.reply);
       return;
     }
-    this.#arrived.push({ level, token: tokenOf(pulled) });
+    for (const token of this.#readable([pulled])) this.#arrived.push({ level, token });
     this.stir();
   }
 
@@ -249,7 +249,7 @@ export class Claims {
       pulled = await this.#pulls.quick(level, want - tokens.length);
     const newest = pulled.at(-1);
     this.#seenAt[level] = newest === undefined || newest.left === 0 ? this.#clock.wall() : newest.at;
-    return [...tokens, ...pulled.map(tokenOf)];
+    return [...tokens, ...this.#readable(pulled)];
   }
 
   /** In a cluster the consumer may learn of a key a moment after its stream has it. True: so it was, and that moment is over. */
@@ -261,6 +261,18 @@ export class Claims {
       this.#clock.setTimer(BEHIND_MS, resolve);
     });
     return true;
+  }
+
+  /** A message that Baton did not write must not keep its level from being handed out. */
+  #readable(pulled: readonly Pulled[]): readonly Token[] {
+    return pulled.flatMap((one) => {
+      try {
+        return [tokenOf(one)];
+      } catch {
+        this.#wire.publish(one.reply, "+TERM");
+        return [];
+      }
+    });
   }
 
   async #start(token: Token, request: ClaimRequest): Promise<Grant | undefined> {

@@ -27,6 +27,8 @@ export async function openConnection(options: NatsOptions): Promise<NatsConnecti
     maxReconnectAttempts: -1,
     reconnectTimeWait: 250,
     timeout: CONNECT_MS,
+    // Credentials are rotated: one refusal is not the last word.
+    ignoreAuthErrorAbort: true,
     ...(options.user === undefined ? {} : { user: options.user, pass: options.password ?? "" }),
     ...(options.token === undefined ? {} : { token: options.token }),
     ...(options.tls === undefined ? {} : { tls: tlsOf(options.tls) }),
@@ -54,12 +56,19 @@ function tlsOf({ ca, cert, key }: NonNullable<NatsOptions["tls"]>): NonNullable<
 }
 
 function authenticatorOf({ nkey, creds }: NatsOptions): { authenticator?: Authenticator } {
-  if (creds !== undefined) return { authenticator: credsAuthenticator(readSecret(creds, "creds")) };
+  if (creds !== undefined) return { authenticator: credsOf(creds) };
   if (nkey !== undefined) {
-    const seed = /S[A-Z0-9]{57}/.exec(new TextDecoder().decode(readSecret(nkey, "nkey")))?.[0] ?? "";
+    const seed = /S[A-Z0-9]{57}/.exec(new TextDecoder().decode(readSecret(nkey, "nkey")))?.[0];
+    if (seed === undefined) throw new InvalidInput("nkey", nkey, "a file with the seed of an nkey");
     return { authenticator: nkeyAuthenticator(new TextEncoder().encode(seed)) };
   }
   return {};
+}
+
+/** Read anew at every connection, because such files are replaced while processes run. */
+function credsOf(file: string): Authenticator {
+  readSecret(file, "creds");
+  return credsAuthenticator(() => readSecret(file, "creds"));
 }
 
 function readSecret(file: string, what: string): Uint8Array {
@@ -127,7 +136,7 @@ export function wireOf(connection: NatsConnection, own: boolean): Wire {
     subscribe(subject, receive): Subscription {
       const subscription = connection.subscribe(subject, {
         callback: (error, message) => {
-          if (error === null) receive(deliveryOf(message));
+          if (error === null) guarded(() => receive(deliveryOf(message)));
         },
       });
       return { unsubscribe: () => subscription.unsubscribe() };
@@ -180,7 +189,7 @@ class Outbox {
     const waiting = this.#waiting;
     this.#waiting = [];
     if (this.#connection.isClosed()) return;
-    for (const { subject, data, options } of waiting) publish(this.#connection, subject, data, options);
+    for (const { subject, data, options } of waiting) guarded(() => publish(this.#connection, subject, data, options));
   }
 }
 
@@ -198,6 +207,18 @@ function publish(
     ...(reply === undefined ? {} : { reply }),
     ...(given === undefined ? {} : { headers: given }),
   });
+}
+
+/**
+ * What is thrown in here would end the client's reader, or the process. A message that cannot be read, or sent, is as good as
+ * lost: whoever waits for something because of it waits in vain, and asks again.
+ */
+function guarded(work: () => void): void {
+  try {
+    work();
+  } catch {
+    // See above.
+  }
 }
 
 function deliveryOf(message: Msg): Delivery {

@@ -17,6 +17,8 @@ const RECHECK_MS = 50;
 /** Messages can be lost; what they would have told is found at the latest after this. */
 const SAFETY_MS = 5_000;
 
+const CLOSE_MS = 3_000;
+
 export interface EngineParts {
   readonly wire: Wire;
   readonly options?: StoreOptions;
@@ -183,7 +185,9 @@ export class NatsEngine implements port.Engine {
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort();
-    await Promise.allSettled([...this.#rooms.values()].map((room) => room.close()));
+    const closing = Promise.allSettled(Array.from(this.#rooms.values(), (room) => room.close()));
+    // A server that is away must not keep a process from ending.
+    await Promise.race([closing, this.#pause(CLOSE_MS)]);
     this.#requests.close();
     await this.#wire.close();
   }
@@ -200,7 +204,14 @@ export class NatsEngine implements port.Engine {
     const own = this.#subjects.of(queue);
     let declaring = this.#declaring.get(queue);
     if (declaring === undefined) {
-      declaring = setUpQueue(this.#js, own, record.levels.length, this.#subjects.shared, this.#settings)
+      declaring = setUpQueue(
+        this.#js,
+        own,
+        record.levels.length,
+        this.#subjects.shared,
+        this.#settings,
+        Math.floor(this.#clock.wall()),
+      )
         .then(() => {
           const room = this.#openRoom(queue, record);
           this.#rooms.set(queue, room);

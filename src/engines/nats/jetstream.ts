@@ -43,7 +43,7 @@ export const NO_STREAM = 10_059;
 export const NO_CONSUMER = 10_014;
 const STREAM_EXISTS = 10_058;
 /** The server or the stream's leader is not there for the moment. */
-const NOT_NOW = new Set([10_008, 10_009, 10_023]);
+const NOT_NOW = new Set([10_008, 10_009]);
 
 /** Of requests that can be repeated. */
 const MOST_TRIES = 8;
@@ -209,9 +209,10 @@ export class JetStream {
     return info;
   }
 
-  /** Acknowledges, and waits until the server has done so. */
-  async acknowledge(reply: string): Promise<void> {
-    await this.again(() => this.#requests.send(reply, "+ACK"));
+  /** Acknowledges, and waits until the message is gone. Where no consumer answers, it is removed without one. */
+  async acknowledge(reply: string, stream: string, sequence: number): Promise<void> {
+    const { status } = await this.again(() => this.#requests.send(reply, "+ACK"));
+    if (status !== 0) await this.remove(stream, sequence);
   }
 
   nextMessages(stream: string, consumer: string): string {
@@ -313,6 +314,7 @@ export interface StreamConfig {
   readonly max_bytes?: number;
   readonly max_age?: number;
   readonly duplicate_window: number;
+  readonly first_seq?: number;
 }
 
 export interface StreamInfo {

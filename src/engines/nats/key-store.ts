@@ -10,7 +10,7 @@ import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
 import type { Receipts } from "./receipts.ts";
 import { Lost } from "./requests.ts";
-import { free, type Heads, isBig } from "./rules.ts";
+import { free, type Heads, isBig, STAYS_ANNOUNCED } from "./rules.ts";
 import { isRecord, type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
 import type { QueueSubjects } from "./subjects.ts";
 
@@ -117,8 +117,20 @@ export class KeyStore {
       });
       if (written === undefined) continue;
       await this.clear(key, written);
-      return written;
+      return await this.sayDone(key, { ...written, state: { ...written.state, below: [], cut: [] } });
     }
+  }
+
+  /**
+   * A dead letter or a delay that was written is not listed any longer: repeated much later it would undo what happened to
+   * it since. Whoever changed the key meanwhile has repeated it already, a moment after.
+   */
+  async sayDone(key: string, seen: Seen): Promise<Seen> {
+    const { state } = seen;
+    const isDelicate = state.todo.some(({ type }) => type === "dead" || type === "later");
+    if (!isDelicate || state.kind === "idle") return seen;
+    const announced = state.kind === "ready" ? STAYS_ANNOUNCED : 0;
+    return (await this.write(key, seen, { ...state, announced, todo: [] })) ?? seen;
   }
 
   /**
@@ -141,7 +153,7 @@ export class KeyStore {
         const next = free(left, left.items, heads, this.levels, now);
         if (next.kind !== "idle" || seen.state.more !== true) return next;
         again = true;
-        return { ...seen.state, more: "closing" };
+        return { ...seen.state, announced: STAYS_ANNOUNCED, more: "closing" };
       });
       if (!again) return written;
     }
@@ -263,7 +275,9 @@ export class KeyStore {
         if (!(error instanceof Lost)) throw error;
         lost = true;
         if (tries <= 1 || !isGood()) throw new OutcomeUnknown("a change of a key", { cause: error });
-        const now = await this.read(key);
+        const now = await this.read(key).catch((cause: unknown) => {
+          throw new OutcomeUnknown("a change of a key", { cause });
+        });
         if (now.sequence > 0 && now.state.nonce === state.nonce) return now;
         // A key that is not there may have come, been worked on, and vanished meanwhile.
         const vanished = now.sequence === 0 && this.clock.monotonic() - begun > IDLE_SECONDS * 1_000 * CERTAIN_PART;

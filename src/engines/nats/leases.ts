@@ -12,6 +12,8 @@ import type { KeyState, Seen, StateLease } from "./state.ts";
 
 /** A worker may go on with a key that it just settled for so long. */
 const STREAK_MS = 50;
+/** Between two tries to free a key while the server is away. */
+const PUT_BACK_MS = 1_000;
 /** Items keep coming to a key that is about to start; then it is somebody's next try. */
 const MOST_STARTS = 8;
 /** Items that were taken out of a line and are still in the stream, before they are removed together. */
@@ -96,7 +98,9 @@ export class Leases {
     const session = await this.#sessions.get(leaseMs);
     const since = this.#sinceOf(session);
     const lease = this.#newLease(session, worker, since);
-    let found = seen;
+    // What was to be done may have been done since the key was announced.
+    let found = seen.state.todo.length === 0 ? seen : await this.#store.read(key);
+    if (announcedBy(found) !== seen.sequence) return undefined;
     let written = await this.#startFrom(key, found, lease);
     for (let tries = MOST_STARTS; written === undefined && tries > 0; tries -= 1) {
       // More may have come to the key since it was announced.
@@ -107,7 +111,7 @@ export class Leases {
     if (written === undefined) return undefined;
     const below = found.state.below;
     const held = this.#take(key, written, session, worker, since);
-    this.#prepare(held, () => this.#settleIn(held, below, reply));
+    this.#prepare(held, () => this.#settleIn(held, below, seen.sequence, reply));
     return held;
   }
 
@@ -119,6 +123,8 @@ export class Leases {
 
   async hold({ key: name, worker, leaseMs }: HoldRequest): Promise<Lease | undefined> {
     const key = tokenOf(name);
+    this.#store.background(this.#sessions.watch());
+    await this.#freeOfDead(key);
     const session = await this.#sessions.get(leaseMs);
     const since = this.#sinceOf(session);
     const lease = this.#newLease(session, worker, since);
@@ -133,6 +139,13 @@ export class Leases {
     if (written === undefined) return undefined;
     const held = this.#take(key, written, session, worker, since);
     return this.lease(held);
+  }
+
+  /** Where nobody claims, nobody may have noticed that a holder is gone. */
+  async #freeOfDead(key: string): Promise<void> {
+    const { lease } = (await this.#store.read(key)).state;
+    if (lease === undefined || (await this.#sessions.isAlive(lease.session))) return;
+    await this.putBack(key, ({ session }) => session === lease.session);
   }
 
   lease(held: Held): Lease {
@@ -186,13 +199,13 @@ export class Leases {
   async release(held: Held): Promise<void> {
     if (held.over) return;
     this.#lose(held);
-    await this.#end(held, { type: "release" }, false);
+    await this.#orKeep(held, this.#end(held, { type: "release" }, false));
   }
 
   /** Ends a lease whose item is not to be run, and says nothing about it. */
   async drop(held: Held): Promise<void> {
     this.#lose(held);
-    await this.#end(held, { type: "done" }, false, true);
+    await this.#orKeep(held, this.#end(held, { type: "done" }, false, true));
   }
 
   async #renew({ lease, leaseMs, progress }: Renewal): Promise<RenewResult> {
@@ -278,8 +291,12 @@ export class Leases {
         if (!(await this.#again(held))) return "lost";
         continue;
       }
-      if (written.state.kind !== "idle") await store.perform(key, written.state);
-      if (goesOn) this.#goOn(held, written, since);
+      let current = written;
+      if (written.state.kind !== "idle") {
+        await store.perform(key, written.state);
+        current = await store.sayDone(key, written);
+      }
+      if (goesOn) this.#goOn(held, current, since);
       else if (written.state.takenLeft > 0) store.background(store.purgeTaken(key, written.state.taken));
       return "settled";
     }
@@ -293,6 +310,11 @@ export class Leases {
       if (!(error instanceof OutcomeUnknown)) throw error;
       const now = await this.#store.read(held.key);
       if (now.state.lease?.fence === held.fence) return undefined;
+      // Somebody else's item came on top of it; the lease is this very one.
+      if (next.lease !== undefined && now.state.lease?.nonce === next.lease.nonce) {
+        await this.#store.perform(held.key, now.state);
+        return { sequence: now.sequence, state: { ...now.state, todo: [] } };
+      }
       throw error;
     }
   }
@@ -344,9 +366,12 @@ export class Leases {
   }
 
   /** After a lease has begun: what lay below it is removed. */
-  async #settleIn(held: Held, below: readonly number[], reply: string): Promise<void> {
+  async #settleIn(held: Held, below: readonly number[], announced: number, reply: string): Promise<void> {
     const { js, subjects } = this.#store;
-    await Promise.all([js.acknowledge(reply), ...below.map((sequence) => js.remove(subjects.stream, sequence))]);
+    await Promise.all([
+      js.acknowledge(reply, subjects.stream, announced),
+      ...below.map((sequence) => js.remove(subjects.stream, sequence)),
+    ]);
     // All below is gone now; nothing has to be said about it any more.
     held.seen = { ...held.seen, state: { ...held.seen.state, below: [] } };
   }
@@ -440,6 +465,16 @@ export class Leases {
     return held;
   }
 
+  /** When it fails, the lease is still here, and runs out. */
+  async #orKeep(held: Held, ending: Promise<SettleResult>): Promise<void> {
+    try {
+      await ending;
+    } catch (error) {
+      this.#keep(held);
+      throw error;
+    }
+  }
+
   #keep(held: Held): void {
     held.over = false;
     this.#held.set(held, held);
@@ -477,9 +512,21 @@ export class Leases {
 
   #expire(held: Held): void {
     this.#lose(held);
-    this.#store.background(
-      this.putBack(held.key, ({ fence, session }) => fence === held.fence && session === held.session.id),
-    );
+    this.#store.background(this.#putBackSurely(held));
+  }
+
+  /** This process's session lives on: nobody else would free the key. */
+  async #putBackSurely(held: Held): Promise<void> {
+    while (!this.#closed) {
+      try {
+        await this.putBack(held.key, ({ fence, session }) => fence === held.fence && session === held.session.id);
+        return;
+      } catch {
+        await new Promise<void>((resolve) => {
+          this.#clock.setTimer(PUT_BACK_MS, resolve);
+        });
+      }
+    }
   }
 
   /** Frees a key whose lease is over, if it still has the lease that is meant. */

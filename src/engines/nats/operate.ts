@@ -1,5 +1,7 @@
 /** What operators do: cancel, pause, bring dead letters back; and what processes do for others that died. */
 import type { CancelResult, Outcome, ReviveRequest } from "../../engine/port.ts";
+import { asError } from "./as-error.ts";
+import type { Stored } from "./jetstream.ts";
 import { tokenOf } from "./key-token.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
 import type { Leases } from "./leases.ts";
@@ -203,11 +205,19 @@ async function reviveOne(
   if (action === "drop") {
     if (!(await store.receipts.removeLetter(sequence))) return false;
     if (item.keepMs > 0)
-      await store.receipts.conclude(id, name, item, { state: "dead", at, attempt: item.attempts, failure });
+      await store.receipts.conclude(
+        id,
+        name,
+        item,
+        { state: "dead", at, attempt: item.attempts, failure },
+        { again: true },
+      );
     return true;
   }
-  if (item.keepMs > 0) await store.receipts.reopen(id, name, item);
-  await submitter.arrive(key, { item: { ...item, id, attempts: 0, place: 0, dueAt: undefined }, front: false });
+  // A new item under the old id: what was said of the old one can be said again by somebody who is late.
+  const revived = { ...item, id, unique: store.nonce(), attempts: 0, place: 0, dueAt: undefined };
+  if (item.keepMs > 0) await store.receipts.reopen(id, name, revived);
+  await submitter.arrive(key, { item: revived, front: false });
   return await store.receipts.removeLetter(sequence);
 }
 
@@ -219,19 +229,31 @@ export async function reap(store: KeyStore, leases: Leases, sessions: Sessions):
   const records = await store.js.lastOfEach(store.subjects.stream, store.subjects.allRecords);
   if (records.length === 0) return;
   const living = await sessions.living();
-  for (const { subject, data, sequence } of records) {
-    const key = lastToken(subject);
-    const state = decodeState(data, sequence);
-    const { lease } = state;
-    if (lease !== undefined) {
-      if (!living.has(lease.session)) await leases.putBack(key, ({ session }) => session === lease.session);
-    } else if (state.kind === "ready") {
-      await announceAgain(store, key, sequence);
-    } else if (state.kind === "parked" && !state.paused) {
-      await lookAgain(store, key);
-    } else if (state.kind === "idle" && (state.todo.length > 0 || state.below.length > 0 || state.takenLeft > 0)) {
-      await store.letGo(key, (seen) => (seen.sequence === sequence ? seen.state : undefined));
-    }
+  const failed: unknown[] = [];
+  for (const record of records) {
+    // One key that cannot be changed now must not keep the others.
+    await reapOne(store, leases, living, record).catch((error: unknown) => failed.push(error));
+  }
+  if (failed.length > 0) throw asError(failed[0]);
+}
+
+async function reapOne(
+  store: KeyStore,
+  leases: Leases,
+  living: ReadonlySet<string>,
+  { subject, data, sequence }: Stored,
+): Promise<void> {
+  const key = lastToken(subject);
+  const state = decodeState(data, sequence);
+  const { lease } = state;
+  if (lease !== undefined) {
+    if (!living.has(lease.session)) await leases.putBack(key, ({ session }) => session === lease.session);
+  } else if (state.kind === "ready") {
+    await announceAgain(store, key, sequence);
+  } else if (state.kind === "parked" && !state.paused) {
+    await lookAgain(store, key);
+  } else if (state.kind === "idle" && (state.todo.length > 0 || state.below.length > 0 || state.takenLeft > 0)) {
+    await store.letGo(key, (seen) => (seen.sequence === sequence ? seen.state : undefined));
   }
 }
 

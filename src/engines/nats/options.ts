@@ -73,16 +73,20 @@ export function parseStoreOptions(options: StoreOptions = {}): StoreSettings {
 
 /** `nats://[user:password@]host:4222,host2:4222?prefix=…`; `tls://…` for encrypted connections. */
 export function parseNatsUrl(url: string): NatsOptions {
-  const match = /^(nats|tls):\/\/(?:([^@/?]*)@)?([^@/?]*)\/?(?:\?(.*))?$/.exec(url);
+  const match =
+    /^(nats|tls):\/\/(?:([^@/?,]*)@)?((?:[^@/?,]+|,(?:nats|tls):\/\/(?:[^@/?,]*@)?|,)*)\/?(?:\?(.*))?$/.exec(url);
   const [, scheme, credentials, hosts = "", query = ""] = match ?? [];
-  const servers = hosts.split(",").filter((host) => host !== "");
+  const servers = hosts
+    .split(",")
+    .map((host) => host.replace(/^(?:nats|tls):\/\/(?:[^@]*@)?/, ""))
+    .filter((host) => host !== "");
   if (match === null || servers.length === 0)
     throw new InvalidInput("store", withoutSecrets(url), "nats://host:4222, with more hosts behind commas");
   const parameters = new URLSearchParams(query);
   for (const name of parameters.keys()) {
     if (!PARAMETERS.includes(name)) throw new InvalidInput("store", name, `no parameter but ${PARAMETERS.join(", ")}`);
   }
-  const [user, password] = (credentials ?? "").split(":", 2).map(decodeURIComponent);
+  const [user, password] = credentialsOf(credentials ?? "", url);
   const token = parameters.get("token") ?? (password === undefined && user !== "" ? user : undefined);
   return {
     servers,
@@ -90,7 +94,9 @@ export function parseNatsUrl(url: string): NatsOptions {
     ...(token === undefined || token === "" ? {} : { token }),
     ...given(parameters, "nkey"),
     ...given(parameters, "creds"),
-    ...(scheme === "tls" || ["tls", "ca", "cert", "key"].some((name) => parameters.has(name))
+    ...(scheme === "tls" ||
+    (parameters.get("tls") ?? "false") !== "false" ||
+    ["ca", "cert", "key"].some((name) => parameters.has(name))
       ? { tls: { ...given(parameters, "ca"), ...given(parameters, "cert"), ...given(parameters, "key") } }
       : {}),
     store: storeOf(parameters),
@@ -120,6 +126,16 @@ function given<K extends string>(parameters: URLSearchParams, name: K): Partial<
   return found;
 }
 
+function credentialsOf(text: string, url: string): readonly [string | undefined, string | undefined] {
+  const at = text.indexOf(":");
+  try {
+    if (at === -1) return [decodeURIComponent(text), undefined];
+    return [decodeURIComponent(text.slice(0, at)), decodeURIComponent(text.slice(at + 1))];
+  } catch {
+    throw new InvalidInput("store", withoutSecrets(url), "a user and password in which % is written as %25");
+  }
+}
+
 function withoutSecrets(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, "//…@").replace(/([?&]token=)[^&]*/, "$1…");
+  return url.replaceAll(/\/\/[^,?]*@/g, "//…@").replace(/([?&]token=)[^&]*/, "$1…");
 }

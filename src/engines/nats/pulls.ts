@@ -133,7 +133,11 @@ export class Pulls {
   #ask(consumer: number, token: string, request: object): void {
     const subject = this.#subjects[consumer];
     if (subject === undefined) return;
-    this.#wire.publish(subject, JSON.stringify(request), { reply: `${this.#inbox}.${consumer}.${token}` });
+    try {
+      this.#wire.publish(subject, JSON.stringify(request), { reply: `${this.#inbox}.${consumer}.${token}` });
+    } catch {
+      // The connection is closed: no pull is ever answered again, and every other call says so.
+    }
   }
 
   #receive(delivery: Delivery): void {

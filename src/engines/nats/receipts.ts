@@ -89,7 +89,13 @@ export class Receipts {
   }
 
   /** How an item ended, kept from now on as long as it was submitted to be. */
-  async conclude(id: string, key: string, item: KeyItem, outcome: Outcome, lasting = false): Promise<void> {
+  async conclude(
+    id: string,
+    key: string,
+    item: KeyItem,
+    outcome: Outcome,
+    { lasting = false, again = false }: { readonly lasting?: boolean; readonly again?: boolean } = {},
+  ): Promise<void> {
     const receipt: Receipt = {
       key,
       level: this.#levels[item.level] ?? "",
@@ -98,7 +104,19 @@ export class Receipts {
       keepMs: item.keepMs,
     };
     const options = lasting ? {} : { ttlSeconds: Math.max(1, Math.ceil(item.keepMs / 1_000)) };
-    await this.#js.putSurely(this.#subjects.receipt(id), encodeOutcome(receipt, outcome), { rollup: true, ...options });
+    const data = encodeOutcome(receipt, outcome);
+    for (;;) {
+      const found = await this.find(id);
+      const isOther = found !== undefined && (found.receipt.unique !== item.unique || found.outcome !== undefined);
+      // What was said already, or of another item with this id, is not said over: this may be done late, and twice.
+      if (isOther && !again) return;
+      const result = await this.#js.putSurely(this.#subjects.receipt(id), data, {
+        expect: found?.sequence ?? 0,
+        rollup: true,
+        ...options,
+      });
+      if (!result.refused) return;
+    }
   }
 
   /** Does what a change of a key has to leave elsewhere. Doing it twice does no harm. */
@@ -129,7 +147,7 @@ export class Receipts {
     await this.#js.putSurely(this.#subjects.dead(id), encodeWith(line, item), { expect: 0 });
     if (item.keepMs > 0) {
       const outcome: Outcome = { state: "dead", at, attempt: item.attempts, failure };
-      await this.conclude(id, textOf(key), item, outcome, true);
+      await this.conclude(id, textOf(key), item, outcome, { lasting: true });
     }
   }
 

@@ -157,7 +157,7 @@ export class Requests {
     this.#old.clear();
     this.#young.clear();
     for (const { subject, reject } of lost) reject(new Lost(subject));
-    if (this.#up) this.#sendWaiting();
+    if (this.#up && !this.#closed) this.#sendWaiting();
   }
 
   #sendWaiting(): void {

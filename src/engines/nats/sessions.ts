@@ -20,6 +20,10 @@ const SLACK_PART = 20;
 /** Left behind by a process that died while nobody watched. */
 const LONGEST_LAPSES = 20;
 const LEAST_TTL_SECONDS = 60;
+const MOST_BEATS = 5;
+const BEAT_PAUSE_MS = 20;
+/** Between two tries to free what the dead have left. */
+const REAP_MS = 1_000;
 /** Watchers do not all act at once. */
 const MOST_JITTER_MS = 200;
 
@@ -133,8 +137,21 @@ export class Sessions {
   async watch(): Promise<void> {
     if (this.#subscription !== undefined || this.#closed) return;
     this.#subscription = this.#wire.subscribe(this.#subjects.allSessions, (delivery) => this.#hear(delivery));
-    await this.#reap();
+    await this.#reapSurely();
     await this.#meetAll();
+  }
+
+  async #reapSurely(): Promise<void> {
+    while (!this.#closed) {
+      try {
+        await this.#reap();
+        return;
+      } catch {
+        await new Promise<void>((resolve) => {
+          this.#clock.setTimer(REAP_MS, resolve);
+        });
+      }
+    }
   }
 
   async living(): Promise<ReadonlySet<string>> {
@@ -172,7 +189,7 @@ export class Sessions {
     });
   }
 
-  async #beat(session: Session): Promise<boolean> {
+  async #beat(session: Session, tries = MOST_BEATS): Promise<boolean> {
     const before = instant(this.#clock);
     const line: SessionLine = { lapse: session.leaseMs + slackOf(session.leaseMs), beat: session.beat + 1 };
     const data = JSON.stringify(line);
@@ -198,7 +215,13 @@ export class Sessions {
     }
     session.sequence = last.sequence;
     const { beat } = readLine(last.data);
-    if (beat <= session.beat) return await this.#beat(session);
+    if (beat <= session.beat) {
+      if (tries <= 1) throw new Lost(subject);
+      await new Promise<void>((resolve) => {
+        this.#clock.setTimer(BEAT_PAUSE_MS, resolve);
+      });
+      return await this.#beat(session, tries - 1);
+    }
     session.beat = beat;
     session.since = before;
     return true;
@@ -274,7 +297,7 @@ export class Sessions {
       this.#watched.delete(id);
       gone = true;
     }
-    if (gone) await this.#reap();
+    if (gone) await this.#reapSurely();
   }
 }
 

@@ -13,6 +13,8 @@ export interface QueueRecord {
 
 /** A delivery that is not taken up for so long goes to somebody else: its receiver is gone, or stopped. */
 const ACK_WAIT_NS = 1e9;
+/** A stream that is made anew begins beyond every fence of the one before, unless that wrote a million messages a second. */
+const FENCES_PER_MS = 1_000;
 /** Pulls that wait at one consumer: one per process and level. */
 const MOST_WAITING = 4_096;
 const MOST_PENDING = 50_000;
@@ -30,9 +32,10 @@ export async function setUpQueue(
   levels: number,
   shared: string,
   settings: StoreSettings,
+  now: number,
 ): Promise<void> {
   const config = streamConfig(subjects.stream, [subjects.all], "workqueue", false, settings);
-  note(js, await ensureStream(js, config));
+  note(js, await ensureStream(js, { ...config, first_seq: now * FENCES_PER_MS }));
   const consumers = Array.from({ length: levels }, (_, level) =>
     ensureConsumer(js, subjects.stream, consumerConfig(subjects.readyConsumer(level), subjects.readyAt(level))),
   );
@@ -128,8 +131,10 @@ function consumerConfig(name: string, filter: string): ConsumerConfig {
 /** To create one that exists would change it. */
 async function ensureConsumer(js: JetStream, stream: string, config: ConsumerConfig): Promise<void> {
   const found = await js.consumerInfo(stream, config.durable_name);
-  const { filter_subject: filter, ack_policy: policy } = (found ?? (await js.createConsumer(stream, config))).config;
-  if (filter === config.filter_subject && policy === config.ack_policy) return;
+  const is = (found ?? (await js.createConsumer(stream, config))).config;
+  const isOurs = is.filter_subject === config.filter_subject && is.ack_policy === config.ack_policy;
+  // One that gives up on messages would leave keys behind that nobody hears of.
+  if (isOurs && is.max_deliver === config.max_deliver) return;
   throw new BatonError(
     "STORE_UNAVAILABLE",
     `The consumer ${config.durable_name} of stream ${stream} exists, but was not made for Baton. Nothing was changed. ` +

@@ -10,7 +10,7 @@ import { textOf, tokenOf } from "./key-token.ts";
 import type { KeyStore } from "./key-store.ts";
 import { assignedId, type FoundReceipt, itemId, type Receipt } from "./receipts.ts";
 import { Remembered } from "./remembered.ts";
-import { ended, free, join, lifts, NO_HEADS, takeAll, totalOf } from "./rules.ts";
+import { ended, free, join, lifts, NO_HEADS, STAYS_ANNOUNCED, takeAll, totalOf } from "./rules.ts";
 import { type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
 
 /** Keys of which this process remembers how much may be added. */
@@ -347,18 +347,28 @@ export class Submitter {
   async #replace(key: string, item: KeyItem | undefined, now: number): Promise<readonly string[]> {
     const store = this.#store;
     let before: readonly KeyItem[] = [];
-    const written = await store.change(key, async ({ state }) => {
-      // Another submission of the same id may have been faster: then this one changes nothing.
-      if (item !== undefined && (await this.#isOvertaken(item))) return undefined;
-      const line = await this.#lineOf(key, state);
-      const running = state.kind === "running" ? state.items.slice(0, 1) : [];
-      before = [...state.items.slice(running.length), ...line.map(({ item: waiting }) => waiting)];
-      const todo = before.flatMap((old) => ended(old, { state: "replaced", at: now, attempt: old.attempts }));
-      const items = item === undefined ? running : [...running, item];
-      // Out of the line by the same write that puts the new one in: whoever has the key cannot have taken them meanwhile.
-      const base = { ...takeAll(state, line), items, todo: [...state.todo, ...todo] };
-      return state.lease === undefined ? free(base, items, NO_HEADS, store.levels, now) : base;
-    });
+    let written: Seen | undefined;
+    for (;;) {
+      let closing = false;
+      written = await store.change(key, async ({ state }) => {
+        closing = false;
+        // Another submission of the same id may have been faster: then this one changes nothing.
+        if (item !== undefined && (await this.#isOvertaken(item))) return undefined;
+        const line = await this.#lineOf(key, state);
+        const running = state.kind === "running" ? state.items.slice(0, 1) : [];
+        before = [...state.items.slice(running.length), ...line.map(({ item: waiting }) => waiting)];
+        const todo = before.flatMap((old) => ended(old, { state: "replaced", at: now, attempt: old.attempts }));
+        const items = item === undefined ? running : [...running, item];
+        // Out of the line by the same write that puts the new one in: whoever has the key cannot have taken them meanwhile.
+        const base = { ...takeAll(state, line), items, todo: [...state.todo, ...todo] };
+        if (state.lease !== undefined) return base;
+        const next = free(base, items, NO_HEADS, store.levels, now);
+        // Nobody may join in silence a key that is about to be idle.
+        closing = next.kind === "idle" && state.more === true;
+        return closing ? { ...state, announced: STAYS_ANNOUNCED, more: "closing" } : next;
+      });
+      if (!closing) break;
+    }
     this.#remembered.delete(key);
     if (written === undefined) return [];
     const delayed: KeyItem[] = [];
