@@ -50,7 +50,7 @@ describe("simulation of the NATS engine", () => {
       const [first] = await runPlans([sweep.plan]);
       const count = first?.interfered ?? 0;
       context.diagnostic(`${count} messages`);
-      assert.ok(count > 5);
+      assert.ok(count > 3, `only ${count} messages to interfere with`);
       await playAll(spread(sweep, count));
     });
   }
