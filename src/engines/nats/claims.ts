@@ -21,7 +21,6 @@ const BEHIND_MS = 10;
 interface WaitingClaim {
   readonly request: ClaimRequest;
   readonly answer: (grants: readonly Grant[]) => void;
-  open: boolean;
 }
 
 interface Arrived {
@@ -73,9 +72,7 @@ export class Claims {
     return new Promise((resolve) => {
       const claim: WaitingClaim = {
         request,
-        open: true,
         answer: (grants) => {
-          claim.open = false;
           request.signal.removeEventListener("abort", giveUp);
           const at = this.#waiting.indexOf(claim);
           if (at !== -1) this.#waiting.splice(at, 1);

@@ -80,12 +80,7 @@ export class NatsEngine implements port.Engine {
 
   async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
     return await this.#run("a renewal", () =>
-      Promise.all(
-        renewals.map(async (renewal) => {
-          const [result] = await this.#room(renewal.lease.queue).leases.renew([renewal]);
-          return result ?? { ok: false };
-        }),
-      ),
+      Promise.all(renewals.map((renewal) => this.#room(renewal.lease.queue).leases.renew(renewal))),
     );
   }
 
@@ -226,7 +221,7 @@ export class NatsEngine implements port.Engine {
   /** A queue that this handle only looks at. */
   async #visit(queue: string): Promise<QueueRoom> {
     const record = await readQueue(this.#js, this.#subjects, queue);
-    if (record === undefined) throw new InvalidInput("queue", queue, "the name of a queue that was declared");
+    if (record === undefined) throw undeclared(queue);
     return await this.#declare(queue, record.levels);
   }
 

@@ -39,8 +39,8 @@ const REFUSED: Refused = { refused: true };
 /** Wrong last sequence, and the same found before it was written. */
 const WRONG_LAST = new Set([10_071, 10_164]);
 const NO_MESSAGE = new Set([10_037, 10_043, 10_057]);
-export const NO_STREAM = 10_059;
-export const NO_CONSUMER = 10_014;
+const NO_STREAM = 10_059;
+const NO_CONSUMER = 10_014;
 const STREAM_EXISTS = 10_058;
 /** The server or the stream's leader is not there for the moment. */
 const NOT_NOW = new Set([10_008, 10_009]);
@@ -203,12 +203,6 @@ export class JetStream {
     await this.again(() => this.#ask(`CONSUMER.PAUSE.${stream}.${consumer}`, request));
   }
 
-  async account(): Promise<AccountInfo> {
-    const info = await this.again(() => this.#ask<AccountInfo>("INFO", {}));
-    if (info === undefined) throw new Error("The account was described without an answer.");
-    return info;
-  }
-
   /** Acknowledges, and waits until the message is gone. Where no consumer answers, it is removed without one. */
   async acknowledge(reply: string, stream: string, sequence: number): Promise<void> {
     const { status } = await this.again(() => this.#requests.send(reply, "+ACK"));
@@ -349,13 +343,4 @@ export interface ConsumerInfo {
   readonly num_ack_pending: number;
   readonly num_waiting: number;
   readonly paused?: boolean;
-}
-
-export interface AccountInfo {
-  readonly memory: number;
-  readonly storage: number;
-  readonly streams: number;
-  readonly consumers: number;
-  readonly limits?: { readonly max_storage: number; readonly max_streams: number };
-  readonly api?: { readonly level?: number };
 }

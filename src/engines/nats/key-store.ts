@@ -287,8 +287,7 @@ export class KeyStore {
   }
 
   async #finishIdle(key: string, seen: Seen): Promise<void> {
-    await this.clear(key, seen);
-    if (seen.state.takenLeft > 0) await this.purgeTaken(key, seen.state.taken);
+    await this.settleLeftovers(key, seen.state);
     const state: KeyState = {
       ...seen.state,
       below: [],

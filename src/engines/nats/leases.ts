@@ -174,10 +174,6 @@ export class Leases {
     };
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<readonly RenewResult[]> {
-    return await Promise.all(renewals.map((renewal) => this.#renew(renewal)));
-  }
-
   async settle(lease: Lease, ending: Ending): Promise<SettleResult> {
     const held = this.#find(lease) ?? (await this.#adopt(lease));
     if (held === undefined) return "lost";
@@ -208,7 +204,7 @@ export class Leases {
     await this.#orKeep(held, this.#end(held, { type: "done" }, false, true));
   }
 
-  async #renew({ lease, leaseMs, progress }: Renewal): Promise<RenewResult> {
+  async renew({ lease, leaseMs, progress }: Renewal): Promise<RenewResult> {
     const held = this.#find(lease) ?? (await this.#adopt(lease));
     if (held === undefined) return { ok: false };
     const session = leaseMs === held.session.leaseMs ? held.session : await this.#sessions.get(leaseMs);

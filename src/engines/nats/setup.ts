@@ -158,7 +158,7 @@ async function ensureStream(js: JetStream, config: StreamConfig): Promise<Stream
 }
 
 /** What exclusivity and durability rest on. Replicas and storage may differ: they are the operator's, and reported. */
-export function differences(found: StreamConfig, wanted: StreamConfig): readonly string[] {
+function differences(found: StreamConfig, wanted: StreamConfig): readonly string[] {
   const wrong: string[] = [];
   const compare = (what: string, is: unknown, should: unknown): void => {
     if (JSON.stringify(is) !== JSON.stringify(should))

@@ -28,8 +28,6 @@ export interface Arrival {
   readonly front: boolean;
 }
 
-type Joined = { readonly place: number } | { readonly error: BatonError };
-
 export class Submitter {
   readonly #store: KeyStore;
   readonly #counts: Counts;
@@ -37,6 +35,7 @@ export class Submitter {
   readonly #levels: readonly string[];
   /** Submissions of one key take effect one after the other. */
   readonly #lanes = new Map<string, Promise<unknown>>();
+  /** What this process wrote itself spares it a look. */
   readonly #remembered = new Remembered();
   /** Per key: items that may be added before its line is counted again. */
   readonly #allowance = new Map<string, number>();
@@ -84,11 +83,6 @@ export class Submitter {
   /** An item that is accepted already comes to its key: it was delayed, or dead. */
   async arrive(key: string, arrival: Arrival): Promise<void> {
     await this.#inLane(key, () => this.#join(key, arrival.item, arrival.front));
-  }
-
-  /** What this process wrote itself spares it a look. */
-  remember(key: string, seen: Seen): void {
-    this.#remembered.set(key, seen);
   }
 
   async #inLane<T>(key: string, work: () => Promise<T>): Promise<T> {
@@ -147,7 +141,7 @@ export class Submitter {
     const carried = this.#carry(seen.state, items);
     const count =
       carried.count > 0 ? await this.#writeTogether(key, seen, carried) : await this.#appendTogether(key, seen, items);
-    return items.slice(0, count).map((item) => this.#accepted(key, item, false, []));
+    return items.slice(0, count).map((item) => this.#accepted(key, item, []));
   }
 
   /** As many items as the key's own state can take. */
@@ -173,7 +167,7 @@ export class Submitter {
   ): Promise<number> {
     const written = await this.#write(key, seen, state);
     if (written === undefined) this.#remembered.delete(key);
-    else this.remember(key, written);
+    else this.#remembered.set(key, written);
     return written === undefined ? 0 : count;
   }
 
@@ -196,12 +190,8 @@ export class Submitter {
 
   async #acceptOne(key: string, submission: Submission): Promise<SubmitResult> {
     const { id } = submission;
-    if (this.#isPlain(submission) && !this.#remembered.has(key)) {
-      const item = this.#itemOf(submission);
-      const joined = await this.#join(key, item, false);
-      if ("error" in joined) return { ok: false, error: joined.error };
-      return this.#accepted(key, item, false, []);
-    }
+    if (this.#isPlain(submission) && !this.#remembered.has(key))
+      return await this.#joined(key, this.#itemOf(submission), false);
     if (id !== undefined) return await this.#acceptWithId(key, submission, id);
     const refusal = await this.#refusal(key, submission);
     if (refusal !== undefined) return { ok: false, error: refusal };
@@ -273,44 +263,39 @@ export class Submitter {
     if (delayMs > 0) {
       const named = { ...item, id: item.id ?? assignedId(key, item.unique) };
       await this.#store.receipts.delay(key, named, item.submittedAt + delayMs, false);
-      return this.#accepted(key, named, false, replaced);
+      return this.#accepted(key, named, replaced);
     }
-    if (mode === "latest") return this.#accepted(key, await this.#placed(key, item), false, replaced);
-    const joined = await this.#join(key, item, false, mode === "strict");
-    if ("error" in joined) return { ok: false, error: joined.error };
-    return this.#accepted(key, { ...item, place: joined.place }, false, replaced);
+    if (mode === "latest") return this.#accepted(key, item, replaced);
+    return await this.#joined(key, item, mode === "strict");
   }
 
-  /** Of an item that was just written into the state of its key. */
-  async #placed(key: string, item: KeyItem): Promise<KeyItem> {
-    if (item.id !== undefined) return item;
-    const { state } = await this.#store.read(key);
-    return state.items.find(({ unique }) => unique === item.unique) ?? item;
+  async #joined(key: string, item: KeyItem, strict: boolean): Promise<SubmitResult> {
+    const error = await this.#join(key, item, false, strict);
+    return error === undefined ? this.#accepted(key, item, []) : { ok: false, error };
   }
 
-  async #join(key: string, item: KeyItem, front: boolean, strict = false): Promise<Joined> {
+  /** Brings an item to its key. Gives why it is refused, if it is. */
+  async #join(key: string, item: KeyItem, front: boolean, strict = false): Promise<BatonError | undefined> {
     const store = this.#store;
     let seen = this.#remembered.get(key) ?? UNSEEN;
     for (;;) {
       if (strict && seen.state.kind !== "idle") {
         seen = await store.read(key);
-        if (seen.state.kind !== "idle") return { error: new KeyBusy(this.#queue, textOf(key)) };
+        if (seen.state.kind !== "idle") return new KeyBusy(this.#queue, textOf(key));
       }
       const room = store.room - totalOf(seen.state);
       const joining = join(seen.state, item, front, store.levels, store.clock.wall(), room);
       if (joining.type === "append") {
-        const place = await store.append(key, seen, item);
-        if (place !== undefined) {
-          this.remember(key, seen);
+        if ((await store.append(key, seen, item)) !== undefined) {
+          this.#remembered.set(key, seen);
           if (lifts(seen.state, item)) await this.#lift(key, item);
-          return { place };
+          return undefined;
         }
       } else {
         const written = await this.#write(key, seen, joining.state);
         if (written !== undefined) {
-          this.remember(key, written);
-          const carried = written.state.items.find(({ unique }) => unique === item.unique);
-          if (carried !== undefined) return { place: carried.place };
+          this.#remembered.set(key, written);
+          if (written.state.items.some(({ unique }) => unique === item.unique)) return undefined;
           seen = written;
           continue;
         }
@@ -451,13 +436,13 @@ export class Submitter {
     };
   }
 
-  #accepted(key: string, item: KeyItem, isDuplicate: boolean, replaced: readonly string[]): SubmitResult {
+  #accepted(key: string, item: KeyItem, replaced: readonly string[]): SubmitResult {
     const accepted: Accepted = {
       id: itemId(item, key),
       key: textOf(key),
       level: this.#levels[item.level] ?? "",
       at: item.submittedAt,
-      duplicate: isDuplicate,
+      duplicate: false,
       replaced,
     };
     return { ok: true, accepted };
