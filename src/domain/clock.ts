@@ -27,6 +27,13 @@ export function instant(clock: Clock): Instant {
   return { wall: clock.wall(), monotonic: clock.monotonic() };
 }
 
+/** Waits; whoever waits does not keep the process alive. */
+export function pause(clock: Clock, delayMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.setTimer(delayMs, resolve);
+  });
+}
+
 /** Time that has passed since `since`, by whichever clock says more. */
 export function elapsedMs(clock: Clock, since: Instant): number {
   return Math.max(clock.monotonic() - since.monotonic, clock.wall() - since.wall);

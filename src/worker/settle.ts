@@ -1,5 +1,5 @@
 import { Closed } from "../domain/errors.ts";
-import type { Clock } from "../domain/clock.ts";
+import { type Clock, pause } from "../domain/clock.ts";
 import type { Engine, Settlement, SettleResult } from "../engine/port.ts";
 import type { WorkerEvent } from "./events.ts";
 import type { Run } from "./run.ts";
@@ -27,7 +27,7 @@ export async function settleUntilCertain(
       if (error instanceof Closed) return settled.map(() => "lost");
       parts.emit({ type: "trouble", doing: "settling items", error });
       if (settled.every(({ run }) => run.leftMs <= PAUSE_MS)) return settled.map(() => "lost");
-      await new Promise<void>((resolve) => parts.clock.setTimer(PAUSE_MS, resolve));
+      await pause(parts.clock, PAUSE_MS);
     }
   }
 }

@@ -2,7 +2,7 @@
  * Hands out ready keys. With free slots the consumers are asked level by level, most urgent first; when all are empty, one
  * pull per level stands at the server and nothing is asked until something comes. Nothing is kept that cannot start now.
  */
-import type { Clock, Timer } from "../../domain/clock.ts";
+import { type Clock, pause, type Timer } from "../../domain/clock.ts";
 import { LevelChooser } from "../../domain/level.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { asError } from "./as-error.ts";
@@ -159,9 +159,7 @@ export class Claims {
       return await this.#gather(request);
     } catch {
       // The server is away, or choosing a leader. The claim goes on when it is back.
-      await new Promise<void>((resolve) => {
-        this.#clock.setTimer(100, resolve);
-      });
+      await pause(this.#clock, 100);
       this.#stirred = true;
       return [];
     }
@@ -254,9 +252,7 @@ export class Claims {
     const { js, subjects } = this.#store;
     if (level === this.#store.levels - 1 || !js.isReplicated(subjects.stream)) return false;
     if ((await js.last(subjects.stream, subjects.readyAt(level))) === undefined) return false;
-    await new Promise<void>((resolve) => {
-      this.#clock.setTimer(BEHIND_MS, resolve);
-    });
+    await pause(this.#clock, BEHIND_MS);
     return true;
   }
 

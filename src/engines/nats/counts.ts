@@ -48,12 +48,9 @@ export class Counts {
     let left = 0;
     for (const [level, sequence] of taken.entries()) {
       if (sequence === 0 || !line.has(this.#subjects.waiting(level, key))) continue;
-      for (let after = 0; ;) {
-        const page = await this.#store.few(key, level, after, 64);
-        const old = page.filter((waiting) => waiting.sequence <= sequence);
-        left += old.length;
-        after = page.at(-1)?.sequence ?? sequence;
-        if (old.length < page.length || after >= sequence) break;
+      for await (const waiting of this.#store.line(key, level, 0)) {
+        if (waiting.sequence > sequence) break;
+        left += 1;
       }
     }
     return left;

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "../../domain/clock.ts";
+import { type Clock, pause, systemClock } from "../../domain/clock.ts";
 import { BatonError, Closed, InvalidInput, OutcomeUnknown } from "../../domain/errors.ts";
 import type * as port from "../../engine/port.ts";
 import { check } from "./check.ts";
@@ -51,7 +51,7 @@ export class NatsEngine implements port.Engine {
     this.#nonces = new Nonces(name);
     this.#random = random;
     this.#requests = new Requests(wire, clock, this.#inbox);
-    this.#js = new JetStream(this.#requests, this.#settings.api, (ms) => this.#pause(ms));
+    this.#js = new JetStream(this.#requests, this.#settings.api, (ms) => pause(clock, ms));
   }
 
   async declare({ queue, levels }: port.DeclareRequest): Promise<port.QueueDeclaration> {
@@ -182,7 +182,7 @@ export class NatsEngine implements port.Engine {
     this.#closing.abort();
     const closing = Promise.allSettled(Array.from(this.#rooms.values(), (room) => room.close()));
     // A server that is away must not keep a process from ending.
-    await Promise.race([closing, this.#pause(CLOSE_MS)]);
+    await Promise.race([closing, pause(this.#clock, CLOSE_MS)]);
     this.#requests.close();
     await this.#wire.close();
   }
@@ -282,12 +282,6 @@ export class NatsEngine implements port.Engine {
         cause: error,
       });
     }
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#clock.setTimer(ms, resolve);
-    });
   }
 
   #checkOpen(): void {

@@ -17,6 +17,7 @@ import type { QueueSubjects } from "./subjects.ts";
 /** How long a key that became idle is still there: as short as a server can make it. */
 const IDLE_SECONDS = 1;
 const MOST_TRIES = 6;
+const LINE_PAGE = 64;
 /** Of the life of an idle key, counted here from before a write, within which it cannot have vanished there. */
 const CERTAIN_PART = 0.8;
 
@@ -80,6 +81,17 @@ export class KeyStore {
   async few(key: string, level: number, after: number, count: number): Promise<readonly Waiting[]> {
     const found = await this.js.nextFew(this.subjects.stream, this.subjects.waiting(level, key), after + 1, count);
     return found.map(({ sequence, data }) => ({ sequence, item: decodeItem(data, sequence) }));
+  }
+
+  /** One level of the line, from behind a sequence on. */
+  async *line(key: string, level: number, after: number): AsyncGenerator<Waiting> {
+    for (let from = after; ;) {
+      const page = await this.few(key, level, from, LINE_PAGE);
+      yield* page;
+      const last = page.at(-1);
+      if (last === undefined) return;
+      from = last.sequence;
+    }
   }
 
   /** Undefined: the key does not stand as it was seen. Not tried again once it `isGood` no more. What the change leaves behind is cleared away afterwards. */
@@ -302,14 +314,8 @@ export class KeyStore {
 
   /** Where an item stands whose reply was lost. Undefined: it is not there, and the key stands as it did. */
   async #placeOf(key: string, seen: Seen, item: KeyItem): Promise<number | undefined> {
-    for (let after = seen.sequence; ;) {
-      const page = await this.few(key, item.level, after, 64);
-      const found = page.find((waiting) => waiting.item.unique === item.unique);
-      if (found !== undefined) return found.sequence;
-      const last = page.at(-1);
-      if (last === undefined) break;
-      after = last.sequence;
-    }
+    for await (const waiting of this.line(key, item.level, seen.sequence))
+      if (waiting.item.unique === item.unique) return waiting.sequence;
     const now = await this.read(key);
     const carried = now.state.items.find(({ unique }) => unique === item.unique);
     if (carried !== undefined) return carried.place;

@@ -1,5 +1,5 @@
 /** The leases that this process holds: how they begin, are kept, and end. */
-import { type Clock, elapsedMs, type Instant, instant, type Timer } from "../../domain/clock.ts";
+import { type Clock, elapsedMs, type Instant, instant, pause, type Timer } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { Ending, Grant, HoldRequest, Lease, Renewal, RenewResult, SettleResult } from "../../engine/port.ts";
 import { asError } from "./as-error.ts";
@@ -518,9 +518,7 @@ export class Leases {
         await this.putBack(held.key, ({ fence, session }) => fence === held.fence && session === held.session.id);
         return;
       } catch {
-        await new Promise<void>((resolve) => {
-          this.#clock.setTimer(PUT_BACK_MS, resolve);
-        });
+        await pause(this.#clock, PUT_BACK_MS);
       }
     }
   }

@@ -9,7 +9,7 @@ import { type DeadLetter, itemId, keyOfId } from "./receipts.ts";
 import { ended, STAYS_ANNOUNCED } from "./rules.ts";
 import type { Sessions } from "./sessions.ts";
 import { decodeState } from "./codec.ts";
-import { type KeyItem, NOTHING, type Seen, type Todo, type Waiting } from "./state.ts";
+import { type KeyItem, type KeyState, NOTHING, type Seen, type Todo, type Waiting } from "./state.ts";
 import { lastToken } from "./subjects.ts";
 import type { Submitter } from "./submit.ts";
 
@@ -45,14 +45,8 @@ export async function locate(store: KeyStore, key: string, id: string): Promise<
 
 async function findInLine(store: KeyStore, key: string, id: string, { state }: Seen): Promise<Waiting | undefined> {
   for (let level = 0; level < store.levels; level += 1) {
-    for (let after = state.taken[level] ?? 0; ;) {
-      const page = await store.few(key, level, after, PAGE);
-      const found = page.find(({ item, sequence }) => itemId(item, key) === id && !state.cut.includes(sequence));
-      if (found !== undefined) return found;
-      const last = page.at(-1);
-      if (last === undefined) break;
-      after = last.sequence;
-    }
+    for await (const waiting of store.line(key, level, state.taken[level] ?? 0))
+      if (itemId(waiting.item, key) === id && !state.cut.includes(waiting.sequence)) return waiting;
   }
   return undefined;
 }
@@ -100,6 +94,11 @@ async function conclude(store: KeyStore, key: string, item: KeyItem): Promise<vo
   for (const todo of ended(item, cancelledNow(store, item))) await store.receipts.perform(todo, key);
 }
 
+function withoutCancelled(store: KeyStore, state: KeyState, item: KeyItem): KeyState {
+  const todo = [...state.todo, ...ended(item, cancelledNow(store, item))];
+  return { ...state, items: state.items.filter((one) => one !== item), todo };
+}
+
 function cancelledNow(store: KeyStore, item: KeyItem): Outcome {
   return { state: "cancelled", at: store.clock.wall(), attempt: item.attempts };
 }
@@ -140,22 +139,14 @@ async function cancelInState(store: KeyStore, key: string, id: string): Promise<
     }
     if (state.lease === undefined) return undefined;
     result = "cancelled";
-    return {
-      ...state,
-      items: state.items.filter((one) => one !== item),
-      todo: [...state.todo, ...ended(item, cancelledNow(store, item))],
-    };
+    return withoutCancelled(store, state, item);
   });
   if (result !== undefined) return result;
   // Nobody has the key: it has to look for its next item.
   const written = await store.letGo(key, ({ state }) => {
     const item = state.items.find(isIt);
     if (item === undefined || state.lease !== undefined) return undefined;
-    return {
-      ...state,
-      items: state.items.filter((one) => one !== item),
-      todo: [...state.todo, ...ended(item, cancelledNow(store, item))],
-    };
+    return withoutCancelled(store, state, item);
   });
   return written === undefined ? undefined : "cancelled";
 }

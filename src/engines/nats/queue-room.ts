@@ -187,13 +187,9 @@ export class QueueRoom {
   async #isHere(key: string, unique: string, level: number): Promise<boolean> {
     const { state } = await this.store.read(key);
     if (state.items.some((item) => item.unique === unique)) return true;
-    for (let after = state.taken[level] ?? 0; ;) {
-      const page = await this.store.few(key, level, after, 256);
-      if (page.some(({ item }) => item.unique === unique)) return true;
-      const last = page.at(-1);
-      if (last === undefined) return false;
-      after = last.sequence;
-    }
+    for await (const { item } of this.store.line(key, level, state.taken[level] ?? 0))
+      if (item.unique === unique) return true;
+    return false;
   }
 
   #hear({ paused }: QueueRecord): void {

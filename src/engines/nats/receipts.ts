@@ -73,6 +73,10 @@ export class Receipts {
     return { receipt: extra, outcome, sequence: stored.sequence };
   }
 
+  of({ level, submittedAt, unique, keepMs }: KeyItem, key: string): Receipt {
+    return { key, level: this.#levels[level] ?? "", at: submittedAt, unique, keepMs };
+  }
+
   /** Reserves an id. Undefined: it is taken. */
   async reserve(id: string, receipt: Receipt, expect: number): Promise<number | undefined> {
     const data = encodeOutcome({ ...receipt, pending: true }, undefined);
@@ -96,13 +100,7 @@ export class Receipts {
     outcome: Outcome,
     { lasting = false, again = false }: { readonly lasting?: boolean; readonly again?: boolean } = {},
   ): Promise<void> {
-    const receipt: Receipt = {
-      key,
-      level: this.#levels[item.level] ?? "",
-      at: item.submittedAt,
-      unique: item.unique,
-      keepMs: item.keepMs,
-    };
+    const receipt = this.of(item, key);
     const options = lasting ? {} : { ttlSeconds: Math.max(1, Math.ceil(item.keepMs / 1_000)) };
     const data = encodeOutcome(receipt, outcome);
     for (;;) {
@@ -153,13 +151,7 @@ export class Receipts {
 
   /** The id of a dead letter that is tried again stands for a living item. */
   async reopen(id: string, key: string, item: KeyItem): Promise<void> {
-    const receipt: Receipt = {
-      key,
-      level: this.#levels[item.level] ?? "",
-      at: item.submittedAt,
-      unique: item.unique,
-      keepMs: item.keepMs,
-    };
+    const receipt = this.of(item, key);
     await this.#js.putSurely(this.#subjects.receipt(id), encodeOutcome(receipt, undefined), { rollup: true });
   }
 

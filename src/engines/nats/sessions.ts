@@ -5,7 +5,7 @@
  * Silence is measured by the clock of whoever watches, from the last sign that it saw itself. No wall clock is compared,
  * so none can be stepped into handing out a key twice.
  */
-import { type Clock, elapsedMs, type Instant, instant, type Timer } from "../../domain/clock.ts";
+import { type Clock, elapsedMs, type Instant, instant, pause, type Timer } from "../../domain/clock.ts";
 import { ownJson, textOfBytes } from "./own-json.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
@@ -147,9 +147,7 @@ export class Sessions {
         await this.#reap();
         return;
       } catch {
-        await new Promise<void>((resolve) => {
-          this.#clock.setTimer(REAP_MS, resolve);
-        });
+        await pause(this.#clock, REAP_MS);
       }
     }
   }
@@ -217,9 +215,7 @@ export class Sessions {
     const { beat } = readLine(last.data);
     if (beat <= session.beat) {
       if (tries <= 1) throw new Lost(subject);
-      await new Promise<void>((resolve) => {
-        this.#clock.setTimer(BEAT_PAUSE_MS, resolve);
-      });
+      await pause(this.#clock, BEAT_PAUSE_MS);
       return await this.#beat(session, tries - 1);
     }
     session.beat = beat;

@@ -2,6 +2,7 @@
  * Accepts items. An item for an idle key is one write: the key becomes ready with the item in it. An item for a busy key is
  * one write too: it joins the line, on condition that the key stands as this process last saw it.
  */
+import { pause } from "../../domain/clock.ts";
 import { type BatonError, InvalidInput, KeyBusy, KeyFull, QueueFull } from "../../domain/errors.ts";
 import type { Accepted, Submission, SubmitResult } from "../../engine/port.ts";
 import { asError } from "./as-error.ts";
@@ -210,13 +211,7 @@ export class Submitter {
       const refusal = await this.#refusal(key, submission);
       if (refusal !== undefined) return { ok: false, error: refusal };
       const item = this.#itemOf(submission);
-      const receipt: Receipt = {
-        key: textOf(key),
-        level: submission.level,
-        at: item.submittedAt,
-        unique: item.unique,
-        keepMs: item.keepMs,
-      };
+      const receipt = receipts.of(item, textOf(key));
       const reserved = await receipts.reserve(id, receipt, found?.sequence ?? 0);
       if (reserved === undefined) continue;
       const result = await this.#place(key, submission, item);
@@ -236,9 +231,7 @@ export class Submitter {
     for (let waited = 0; ; waited += PENDING_STEP_MS) {
       const found = await receipts.find(id);
       if (found?.receipt.pending === undefined || waited >= PENDING_MS) return found;
-      await new Promise<void>((resolve) => {
-        clock.setTimer(PENDING_STEP_MS, resolve);
-      });
+      await pause(clock, PENDING_STEP_MS);
     }
   }
 
@@ -371,13 +364,8 @@ export class Submitter {
     const line: Waiting[] = [];
     if (more === false) return line;
     for (let level = 0; level < this.#store.levels; level += 1) {
-      for (let after = taken[level] ?? 0; ;) {
-        const page = await this.#store.few(key, level, after, 64);
-        line.push(...page.filter(({ sequence }) => !cut.includes(sequence)));
-        const last = page.at(-1);
-        if (last === undefined) break;
-        after = last.sequence;
-      }
+      for await (const waiting of this.#store.line(key, level, taken[level] ?? 0))
+        if (!cut.includes(waiting.sequence)) line.push(waiting);
     }
     return line;
   }
