@@ -12,7 +12,8 @@ import { retire } from "../sqlite/black-box/faults.ts";
 import { readHistory } from "../sqlite/black-box/history.ts";
 import { LEASE_MS, QUEUE } from "../sqlite/black-box/settings.ts";
 import { leftInStream, NatsDesk, streamInfo, until } from "./desk.ts";
-import { drained, recordFinals, startSubmitters, summary } from "./rounds.ts";
+import { drained, recordFinals, summary } from "../sqlite/black-box/rounds.ts";
+import { startSubmitters } from "./rounds.ts";
 
 const WORKERS = 3;
 const SUBMITTERS = 2;

@@ -7,7 +7,7 @@ import { retire } from "../sqlite/black-box/faults.ts";
 import { readHistory } from "../sqlite/black-box/history.ts";
 import { LEASE_MS, QUEUE } from "../sqlite/black-box/settings.ts";
 import { NatsDesk, now } from "./desk.ts";
-import { drained, fact, recordFinals } from "./rounds.ts";
+import { drained, fact, recordFinals } from "../sqlite/black-box/rounds.ts";
 
 const BUSY_MS = 2_000;
 const ROUNDS = 20;

@@ -5,12 +5,11 @@
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { test } from "node:test";
-import { setTimeout as wait } from "node:timers/promises";
-import type { Baton } from "../../src/index.ts";
 import { Random } from "../simulation/random.ts";
 import { violations } from "./black-box/checker.ts";
 import { Crew, retire } from "./black-box/faults.ts";
-import { type Fact, now, readHistory, recorder } from "./black-box/history.ts";
+import { readHistory } from "./black-box/history.ts";
+import { drained, fact, recordFinals, summary } from "./black-box/rounds.ts";
 import { LEASE_MS, QUEUE } from "./black-box/settings.ts";
 import { Desk } from "./desk.ts";
 
@@ -19,7 +18,6 @@ const SUBMITTERS = 2;
 const SUFFER_MS = 14_000;
 const FAULT_EVERY_MS = 500;
 const DRAIN_MS = 30_000;
-const LOOK_MS = 50;
 
 test("no fault makes two work on a key, loses an item or breaks the order", { timeout: 120_000 }, async (context) => {
   const seed = Number(process.env["BATON_SEED"] ?? randomInt(1_000_000));
@@ -35,7 +33,7 @@ test("no fault makes two work on a key, loses an item or breaks the order", { ti
   });
   await crew.suffer(SUFFER_MS, FAULT_EVERY_MS);
   await Promise.all(submitters.map(retire));
-  const drainedMs = await drained(baton);
+  const drainedMs = await drained(baton, DRAIN_MS);
   await crew.dismiss();
   await recordFinals(baton, desk.folder);
 
@@ -69,7 +67,7 @@ test(
 
     const { running } = (await cars.item("long")) ?? {};
     assert.equal(running?.worker, "second");
-    await drained(baton);
+    await drained(baton, DRAIN_MS);
     await Promise.all([first, second].map(retire));
     await recordFinals(baton, desk.folder, [{ item: "long" }]);
     const history = readHistory(desk.folder);
@@ -78,46 +76,3 @@ test(
     assert.equal(history.filter(({ type }) => type === "settled").length, 1);
   },
 );
-
-/** Waits until nothing is left, and says how long that took. */
-async function drained(baton: Baton): Promise<number> {
-  const from = now();
-  for (;;) {
-    const { waiting, delayed, running } = await baton.queue(QUEUE).status();
-    if (waiting + delayed + running === 0) return now() - from;
-    await wait(LOOK_MS);
-  }
-}
-
-/** Waits until a process has written down such a fact. */
-async function fact(desk: Desk, matches: (fact: Fact) => boolean): Promise<Fact> {
-  for (;;) {
-    const found = readHistory(desk.folder).find(matches);
-    if (found !== undefined) return found;
-    await wait(LOOK_MS);
-  }
-}
-
-/** The store's last word on each item, added to the history. */
-async function recordFinals(
-  baton: Baton,
-  folder: string,
-  items: readonly { readonly item: string }[] = submittedIn(folder),
-): Promise<void> {
-  const record = recorder(folder, "store");
-  const cars = baton.queue(QUEUE);
-  for (const { item } of items) {
-    const state = (await cars.item(item))?.state ?? "unknown";
-    record({ type: "final", at: now(), item, state });
-  }
-}
-
-function submittedIn(folder: string): readonly { readonly item: string }[] {
-  return readHistory(folder).filter((one) => one.type === "submitted");
-}
-
-function summary(history: readonly Fact[]): string {
-  const count = (type: Fact["type"]): number => history.filter((one) => one.type === type).length;
-  const again = history.filter((one) => one.type === "began" && one.attempt > 1).length;
-  return `${count("submitted")} items, ${count("began")} runs (${again} again), ${count("refused")} refused`;
-}
