@@ -2,6 +2,9 @@
 import type { Happening, LastWords } from "./history.ts";
 import { isCalm, type Plan } from "./plan.ts";
 
+/** A worker may go on with what it had taken of a key for so long, before it hears of something more urgent. */
+const TAKEN_AHEAD_MS = 75;
+
 /** `once`: an item ends once. `clean`: nothing is left behind. `truth`: what was answered is what happened. */
 export type Guarantee = "G1" | "G2" | "G4" | "G5" | "G9" | "once" | "clean" | "truth" | "surprise";
 
@@ -139,7 +142,9 @@ class Checker {
         }
         case "grant": {
           const until = this.#deadline(one.process, one.since, one.leaseMs);
-          const madeAt = this.#writes.get(one.fence) ?? one.at;
+          // A message stands for 16 fences: its own, and those of items that start before the next.
+          const isWritten = one.fence % 16 === 0;
+          const madeAt = (isWritten ? this.#writes.get(one.fence / 16) : undefined) ?? one.at;
           this.#leases.set(one.lease, { grant: one, madeAt, believed: [{ from: one.at, until }], calls: [], until });
           if (one.token !== undefined) this.#lives.get(one.token)?.grants.push(one);
           break;
@@ -402,7 +407,9 @@ class Checker {
         for (const grant of grants) {
           // Once ended, whatever comes again is a duplicate, and counted as such.
           if (ends.some(({ at }) => at < grant.at) || endedAt <= grant.at) continue;
-          const arrivedBy = theirs.call.level === mine.call.level ? mine.call.at : this.#lastSettle(grant);
+          // What had been taken of the key may go on for a moment.
+          const arrivedBy =
+            theirs.call.level === mine.call.level ? mine.call.at : this.#lastSettle(grant) - TAKEN_AHEAD_MS;
           if (theirs.repliedAt >= arrivedBy) continue;
           this.#say(
             "G5",

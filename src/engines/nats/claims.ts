@@ -1,11 +1,12 @@
 /**
- * Hands out ready keys. With free slots the consumers are asked level by level, most urgent first; when all are empty, one
- * pull per level stands at the server and nothing is asked until something comes. Nothing is kept that cannot start now.
+ * Hands out ready keys. While there are free slots the consumers are asked level by level, most urgent first. A level that
+ * has nothing gets a pull that stands at the server: until it brings something, nobody has to ask there again. What comes is
+ * started at once, or goes back. Only for a worker that comes back for more within milliseconds, the next keys are fetched
+ * while it is at work, and given back when it does not come.
  */
 import { type Clock, pause, type Timer } from "../../domain/clock.ts";
 import { LevelChooser } from "../../domain/level.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
-import { asError } from "./as-error.ts";
 import { decodeState } from "./codec.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
 import type { Held, Leases, Token } from "./leases.ts";
@@ -15,17 +16,52 @@ import type { Wire } from "./wire.ts";
 
 /** A grant that was made in advance is given back when nobody asks for it. */
 const RESERVED_MS = 25;
+/** One that takes longer to start is overtaken by those behind it. */
+const SLOW_MS = 250;
 /** A consumer of a cluster follows its stream within this, unless something is wrong. */
 const BEHIND_MS = 10;
+/** A worker that asks again so soon is one for which keys are fetched ahead; and so long they are kept for it. */
+const AHEAD_MS = 20;
+/** More would only wait longer. */
+const MOST_AHEAD = 256;
+/** After something failed: the server is away, choosing a leader, or full. */
+const REST_MS = 100;
 
 interface WaitingClaim {
   readonly request: ClaimRequest;
   readonly answer: (grants: readonly Grant[]) => void;
 }
 
-interface Arrived {
+/** Where the claims of one worker wait, and what is on its way to them. */
+interface Desk {
+  readonly worker: string;
+  readonly leaseMs: number;
+  readonly claims: WaitingClaim[];
+  /** In the order in which they came, and are given out. */
+  line: Coming[];
+  /** What the claim that is first is answered with, at the end of the turn. */
+  readonly giving: Grant[];
+  /** Of the last answer. */
+  answeredAt: number;
+  /** Of the last answer: keys that were fetched for it. The others went on by themselves. */
+  fetched: number;
+  /** How many keys will probably have to be fetched for it in a moment. */
+  ahead: number;
+}
+
+/** A key that is being started, or was, for a claim that waits or will come in a moment. */
+interface Coming {
+  readonly level: number;
+  since: number;
+  readonly isFetched: boolean;
+  /** Undefined while it is being started. */
+  held: Held | undefined;
+}
+
+interface Fetched {
   readonly level: number;
   readonly token: Token;
+  readonly since: number;
 }
 
 export class Claims {
@@ -34,22 +70,27 @@ export class Claims {
   readonly #pulls: Pulls;
   readonly #wire: Wire;
   readonly #clock: Clock;
-  readonly #takeIn: () => Promise<void>;
+  readonly #takeIn: () => Promise<unknown> | undefined;
   readonly #chooser = new LevelChooser();
-  readonly #waiting: WaitingClaim[] = [];
-  /** What standing pulls brought while a claim waits. */
-  #arrived: Arrived[] = [];
-  #reserved: { readonly held: Held; readonly level: number; readonly since: number }[] = [];
+  readonly #desks = new Map<string, Desk>();
   /** Per level: when what is first there was made, as far as this process knows. */
   readonly #seenAt: number[];
-  #hunting = false;
-  #wakeUp: (() => void) | undefined;
+  /** Per level: messages that were asked for and have not come yet. */
+  readonly #asked: number[];
+  /** Levels that are being asked, or looked at. */
+  readonly #busy = new Set<number>();
+  readonly #starts = new Set<Promise<void>>();
+  /** Fetched ahead, not started. */
+  #fetched: Fetched[] = [];
   #stirred = false;
+  #takingIn = false;
+  #resting = false;
   #timer: Timer | undefined;
+  #timerAt = 0;
   #closed = false;
 
-  /** @param takeIn takes in what has come due, before anything is handed out */
-  constructor(store: KeyStore, leases: Leases, pulls: Pulls, wire: Wire, takeIn: () => Promise<void>) {
+  /** @param takeIn takes in what has come due, before anything is handed out; undefined: there is nothing */
+  constructor(store: KeyStore, leases: Leases, pulls: Pulls, wire: Wire, takeIn: () => Promise<unknown> | undefined) {
     this.#store = store;
     this.#leases = leases;
     this.#pulls = pulls;
@@ -57,57 +98,63 @@ export class Claims {
     this.#takeIn = takeIn;
     this.#clock = store.clock;
     this.#seenAt = Array.from({ length: store.levels }, () => this.#clock.wall());
+    this.#asked = this.#seenAt.map(() => 0);
   }
 
   /** Whether the next item of a key that is settled now finds a claim here that waits for it. */
   get goesOn(): boolean {
     if (this.#closed) return false;
-    let wanted = 0;
-    for (const { request } of this.#waiting) if (!request.signal.aborted) wanted += request.max;
-    return wanted > this.#reserved.length;
+    for (const desk of this.#desks.values()) if (wantedBy(desk) > desk.line.length) return true;
+    return false;
   }
 
   claim(request: ClaimRequest): Promise<readonly Grant[]> {
     if (request.signal.aborted || this.#closed) return Promise.resolve([]);
     return new Promise((resolve) => {
+      const desk = this.#deskOf(request.worker, request.leaseMs);
+      const giveUp = (): void => claim.answer([]);
       const claim: WaitingClaim = {
         request,
         answer: (grants) => {
           request.signal.removeEventListener("abort", giveUp);
-          const at = this.#waiting.indexOf(claim);
-          if (at !== -1) this.#waiting.splice(at, 1);
+          desk.claims.splice(desk.claims.indexOf(claim), 1);
           resolve(grants);
         },
       };
-      const giveUp = (): void => {
-        // One that is being served is answered with what it got.
-        if (this.#serving !== claim) claim.answer([]);
-        this.stir();
-      };
       request.signal.addEventListener("abort", giveUp);
-      this.#waiting.push(claim);
+      desk.claims.push(claim);
+      const isQuick = this.#clock.monotonic() - desk.answeredAt < AHEAD_MS;
+      desk.ahead = isQuick ? Math.min(MOST_AHEAD, desk.fetched) : 0;
       this.stir();
-      void this.#hunt();
     });
   }
 
-  #serving: WaitingClaim | undefined;
-
-  /** A standing pull brought something. */
+  /** A pull brought something. */
   arrive(level: number, pulled: Pulled): void {
-    if (this.#waiting.length === 0 || this.#closed) {
-      this.#giveBack(pulled.reply);
+    if ((this.#asked[level] ?? 0) > 0) this.#asked[level] = (this.#asked[level] ?? 0) - 1;
+    const token = readToken(pulled);
+    if (token === undefined) {
+      // A message that Baton did not write must not keep its level from being handed out.
+      this.#wire.publish(pulled.reply, "+TERM");
+      this.stir();
       return;
     }
-    for (const token of this.#readable([pulled])) this.#arrived.push({ level, token });
-    this.stir();
+    const desk = this.#closed ? undefined : this.#lackingDesk();
+    if (desk !== undefined) this.#begin(level, token, desk);
+    else if (!this.#closed && this.#fetched.length < this.#ahead()) this.#keep(level, token);
+    else this.#giveBack(token);
   }
 
   /** The next item of a key that was just settled, under a lease that was made with it. */
   reserve(held: Held): void {
     const since = this.#clock.monotonic();
-    this.#reserved.push({ held, level: held.seen.state.items[0]?.level ?? 0, since });
-    this.#timer ??= this.#clock.setTimer(RESERVED_MS, () => this.#releaseReserved());
+    this.#deskOf(held.worker, held.session.leaseMs).line.push({
+      level: held.item?.level ?? 0,
+      since,
+      isFetched: false,
+      held,
+    });
+    this.#plan(RESERVED_MS);
     this.stir();
   }
 
@@ -117,134 +164,172 @@ export class Claims {
     this.stir();
   }
 
+  /** Looks at what is wanted and what is there, once, when this turn's claims and settlements are all known. */
   stir(): void {
+    if (this.#stirred) return;
     this.#stirred = true;
-    this.#wakeUp?.();
+    queueMicrotask(() => {
+      this.#stirred = false;
+      this.#serve();
+    });
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
-    this.stir();
-    for (const claim of this.#waiting.filter((one) => one !== this.#serving)) claim.answer([]);
-    for (const { token } of this.#arrived.splice(0)) this.#giveBack(token.reply);
-    await Promise.allSettled(this.#reserved.splice(0).map(({ held }) => this.#leases.release(held)));
+    for (const { claims } of this.#desks.values()) for (const claim of claims.slice()) claim.answer([]);
+    for (const { token } of this.#fetched.splice(0)) this.#giveBack(token);
+    await Promise.allSettled(this.#starts);
+    const left = Array.from(this.#desks.values()).flatMap(({ line }) => line.splice(0));
+    const releases = left.flatMap(({ held }) => (held === undefined ? [] : [this.#leases.release(held)]));
+    await Promise.allSettled(releases);
   }
 
-  async #hunt(): Promise<void> {
-    if (this.#hunting) return;
-    this.#hunting = true;
-    try {
-      for (;;) {
-        const claim = this.#waiting[0];
-        if (claim === undefined) return;
-        this.#serving = claim;
-        // Whoever claims settles in the same turn: what that brings comes first.
-        await Promise.resolve();
-        this.#stirred = false;
-        const grants = await this.#serve(claim.request);
-        this.#serving = undefined;
-        if (grants.length > 0 || claim.request.signal.aborted || this.#closed) claim.answer(grants);
-        else await this.#standBy();
-      }
-    } finally {
-      this.#serving = undefined;
-      this.#hunting = false;
-      for (const { token } of this.#arrived.splice(0)) this.#giveBack(token.reply);
+  #deskOf(worker: string, leaseMs: number): Desk {
+    const name = `${leaseMs} ${worker}`;
+    let desk = this.#desks.get(name);
+    if (desk === undefined) {
+      desk = { worker, leaseMs, claims: [], line: [], giving: [], answeredAt: -Infinity, fetched: 0, ahead: 0 };
+      this.#desks.set(name, desk);
     }
+    return desk;
   }
 
-  async #serve(request: ClaimRequest): Promise<readonly Grant[]> {
-    try {
-      return await this.#gather(request);
-    } catch {
-      // The server is away, or choosing a leader. The claim goes on when it is back.
-      await pause(this.#clock, 100);
-      this.#stirred = true;
-      return [];
+  #lackingDesk(): Desk | undefined {
+    for (const desk of this.#desks.values()) if (wantedBy(desk) > desk.line.length) return desk;
+    return undefined;
+  }
+
+  /** Slots that nothing on its way will fill. */
+  #lack(): number {
+    let lack = 0;
+    for (const [name, desk] of this.#desks) {
+      const wanted = wantedBy(desk);
+      lack += Math.max(0, wanted - desk.line.length - desk.giving.length);
+      if (wanted === 0 && desk.line.length + desk.ahead === 0) this.#desks.delete(name);
     }
+    for (const asked of this.#asked) lack -= asked;
+    return lack;
   }
 
-  async #gather(request: ClaimRequest): Promise<readonly Grant[]> {
-    const grants: Grant[] = [];
-    const { max, signal } = request;
-    await this.#takeIn();
-    const turns = this.#impatientTurns(max, request.patienceMs);
-    for (let turn = 0; turn < turns && grants.length < max; turn += 1) {
-      grants.push(...(await this.#takeImpatient(request)));
-    }
-    for (let level = 0; level < this.#store.levels && grants.length < max; level += 1) {
-      if (signal.aborted || this.#closed) break;
-      grants.push(...(await this.#takeAt(level, max - grants.length, request)));
-    }
-    return grants;
+  #ahead(): number {
+    let ahead = 0;
+    for (const desk of this.#desks.values()) ahead += desk.ahead;
+    return ahead;
   }
 
-  /** How many of so many grants go to levels that have waited longer than their patience. */
-  #impatientTurns(max: number, patienceMs: number): number {
-    const now = this.#clock.wall();
-    const waited = this.#seenAt.map((at) => now - at);
-    if (!waited.some((ms, level) => level > 0 && ms > patienceMs)) return 0;
-    let turns = 0;
-    for (let grant = 0; grant < max; grant += 1) if ((this.#chooser.choose(waited, patienceMs) ?? 0) > 0) turns += 1;
-    return turns;
-  }
-
-  /** One grant out of turn, of the level that has waited longest. */
-  async #takeImpatient(request: ClaimRequest): Promise<readonly Grant[]> {
-    const now = this.#clock.wall();
-    const levels = [...this.#seenAt.keys()]
-      .filter((level) => level > 0 && now - (this.#seenAt[level] ?? now) > request.patienceMs)
-      .toSorted((a, b) => (this.#seenAt[a] ?? 0) - (this.#seenAt[b] ?? 0));
-    for (const level of levels) {
-      const grants = await this.#takeAt(level, 1, request);
-      if (grants.length > 0) return grants;
-    }
-    return [];
-  }
-
-  async #takeAt(level: number, want: number, request: ClaimRequest): Promise<readonly Grant[]> {
-    const grants = this.#takeReserved(level, want, request.worker);
-    while (grants.length < want && !request.signal.aborted && !this.#closed) {
-      const tokens = await this.#tokensAt(level, this.#free(level, want - grants.length));
-      if (tokens.length === 0) break;
-      const started = await Promise.allSettled(tokens.map((token) => this.#start(token, request)));
-      for (const one of started) if (one.status === "fulfilled" && one.value !== undefined) grants.push(one.value);
-      const failed = started.find((one) => one.status === "rejected");
-      if (failed !== undefined && grants.length === 0) throw asError(failed.reason);
-    }
-    return grants;
-  }
-
-  /** Slots that no settlement on its way will fill; but always one for what is more urgent than that. */
-  #free(level: number, want: number): number {
-    const { count, level: next } = this.#leases.goingOn;
-    return Math.max(want - count, count > 0 && level < next ? 1 : 0);
-  }
-
-  #takeReserved(level: number, want: number, worker: string): Grant[] {
-    const grants: Grant[] = [];
-    this.#reserved = this.#reserved.filter((entry) => {
-      if (grants.length >= want || entry.level !== level || entry.held.worker !== worker) return true;
-      if (entry.held.over || entry.held.session.dead) return false;
-      grants.push(this.#leases.grant(entry.held));
-      return false;
+  #begin(level: number, token: Token, desk: Desk): void {
+    const coming: Coming = { level, since: this.#clock.monotonic(), isFetched: true, held: undefined };
+    desk.line.push(coming);
+    this.#plan(SLOW_MS);
+    const start: Promise<void> = this.#start(token, desk).then((held) => {
+      coming.since = this.#clock.monotonic();
+      coming.held = held;
+      if (held === undefined) desk.line.splice(desk.line.indexOf(coming), 1);
+      else this.#plan(RESERVED_MS);
+      this.#starts.delete(start);
+      this.stir();
     });
-    return grants;
+    this.#starts.add(start);
   }
 
-  async #tokensAt(level: number, want: number): Promise<readonly Token[]> {
-    const arrived = this.#arrived.filter((one) => one.level === level).slice(0, Math.max(want, 0));
-    this.#arrived = this.#arrived.filter((one) => !arrived.includes(one));
-    const tokens = arrived.map(({ token }) => token);
-    // While a pull stands there, nothing is there.
-    if (want <= 0 || tokens.length >= want || this.#pulls.isStanding(level)) return tokens;
-    let pulled = await this.#pulls.quick(level, want - tokens.length);
-    if (pulled.length === 0 && (await this.#isBehind(level)))
-      pulled = await this.#pulls.quick(level, want - tokens.length);
-    const newest = pulled.at(-1);
-    this.#seenAt[level] = newest === undefined || newest.left === 0 ? this.#clock.wall() : newest.at;
-    return [...tokens, ...this.#readable(pulled)];
+  #keep(level: number, token: Token): void {
+    this.#fetched.push({ level, token, since: this.#clock.monotonic() });
+    this.#plan(AHEAD_MS);
+  }
+
+  #startFetched(): void {
+    if (this.#fetched.length === 0) return;
+    this.#fetched.sort((a, b) => a.level - b.level);
+    let from = 0;
+    for (; from < this.#fetched.length; from += 1) {
+      const desk = this.#lackingDesk();
+      const fetched = this.#fetched[from];
+      if (desk === undefined || fetched === undefined) break;
+      this.#begin(fetched.level, fetched.token, desk);
+    }
+    this.#fetched.splice(0, from);
+  }
+
+  #serve(): void {
+    if (this.#closed || this.#desks.size === 0 || this.#takingIn) return;
+    const takingIn = this.#takeIn();
+    if (takingIn !== undefined) {
+      this.#takingIn = true;
+      void takingIn
+        .catch(() => this.#rest())
+        .then(() => {
+          this.#takingIn = false;
+          this.stir();
+        });
+      return;
+    }
+    this.#startFetched();
+    if (!this.#resting) this.#askImpatient();
+    for (const desk of this.#desks.values()) if (desk.claims.length > 0 && desk.line.length > 0) desk.fetched = 0;
+    for (let level = 0; level < this.#store.levels; level += 1) {
+      if (!this.#gather(level)) break;
+      if (this.#busy.has(level)) break;
+      if (this.#pulls.isStanding(level) || this.#resting) continue;
+      const want = this.#wantAt(level);
+      if (want <= 0) continue;
+      void this.#ask(level, want);
+      break;
+    }
+    for (const desk of this.#desks.values()) {
+      if (desk.giving.length === 0) continue;
+      desk.answeredAt = this.#clock.monotonic();
+      desk.claims[0]?.answer(desk.giving.splice(0));
+    }
+  }
+
+  /** What settlements on their way will fill is left to them; but always one for what is more urgent than that. */
+  #wantAt(level: number): number {
+    const { count, level: next } = this.#leases.goingOn;
+    const lack = this.#lack() + this.#ahead() - this.#fetched.length;
+    return Math.max(lack - count, count > 0 && lack > 0 && level < next ? 1 : 0);
+  }
+
+  /** What of one level can be given out. False: something of it comes in a moment, and what is less urgent has to wait. */
+  #gather(level: number): boolean {
+    const slow = this.#clock.monotonic() - SLOW_MS;
+    let isWhole = true;
+    for (const desk of this.#desks.values()) {
+      const [claim] = desk.claims;
+      if (claim === undefined) continue;
+      let isOpen = true;
+      desk.line = desk.line.filter(({ held, level: its, since, isFetched }) => {
+        if (its !== level || !isOpen || desk.giving.length >= claim.request.max) return true;
+        if (held === undefined) {
+          isOpen = since < slow;
+          return true;
+        }
+        if (held.over || held.session.dead) return false;
+        desk.giving.push(this.#leases.grant(held));
+        if (isFetched) desk.fetched += 1;
+        return false;
+      });
+      isWhole &&= isOpen;
+    }
+    return isWhole;
+  }
+
+  async #ask(level: number, want: number): Promise<void> {
+    this.#busy.add(level);
+    this.#asked[level] = want;
+    try {
+      const { found, newest } = await this.#pulls.quick(level, want);
+      this.#seenAt[level] = newest === undefined || newest.left === 0 ? this.#clock.wall() : newest.at;
+      this.#asked[level] = 0;
+      if (found >= want || (found === 0 && (await this.#isBehind(level)))) return;
+      this.#pulls.stand(level, 1);
+    } catch {
+      this.#rest();
+    } finally {
+      this.#asked[level] = 0;
+      this.#busy.delete(level);
+      this.stir();
+    }
   }
 
   /** In a cluster the consumer may learn of a key a moment after its stream has it. True: so it was, and that moment is over. */
@@ -256,60 +341,98 @@ export class Claims {
     return true;
   }
 
-  /** A message that Baton did not write must not keep its level from being handed out. */
-  #readable(pulled: readonly Pulled[]): readonly Token[] {
-    return pulled.flatMap((one) => {
-      try {
-        return [tokenOf(one)];
-      } catch {
-        this.#wire.publish(one.reply, "+TERM");
-        return [];
-      }
-    });
+  /** Some grants go out of turn to the level that has waited longest, if that is longer than its patience. */
+  #askImpatient(): void {
+    const lack = this.#lack() - this.#leases.goingOn.count;
+    if (lack <= 0) return;
+    const [patienceMs] = Array.from(this.#desks.values()).flatMap(({ claims }) =>
+      claims.map(({ request }) => request.patienceMs),
+    );
+    if (patienceMs === undefined) return;
+    const now = this.#clock.wall();
+    const waited = this.#seenAt.map((at, level) => (this.#pulls.isStanding(level) ? 0 : now - at));
+    const longest = Math.max(...waited.slice(1));
+    if (longest <= patienceMs) return;
+    const level = waited.lastIndexOf(longest);
+    if (this.#busy.has(level)) return;
+    let turns = 0;
+    for (let grant = 0; grant < lack; grant += 1) if ((this.#chooser.choose(waited, patienceMs) ?? 0) > 0) turns += 1;
+    if (turns > 0) void this.#ask(level, turns);
   }
 
-  async #start(token: Token, request: ClaimRequest): Promise<Grant | undefined> {
-    const held = await this.#leases.start(token, request.worker, request.leaseMs);
-    if (held !== undefined) return (await this.#isVoid(held)) ? undefined : this.#leases.grant(held);
-    const found = await this.#store.read(token.key);
-    // Still what the key is known by, but not for this try: it comes back.
-    this.#wire.publish(token.reply, announcedBy(found) === token.seen.sequence ? "-NAK" : "+ACK");
+  /** Undefined: there is nothing to be given out. */
+  async #start(token: Token, { worker, leaseMs }: Desk): Promise<Held | undefined> {
+    try {
+      const held = await this.#leases.start(token, worker, leaseMs);
+      if (held === undefined) {
+        const found = await this.#store.read(token.key);
+        // Still what the key is known by, but not for this try: it comes back.
+        this.#wire.publish(token.reply, announcedBy(found) === token.seen.sequence ? "-NAK" : "+ACK");
+        return undefined;
+      }
+      if (!(await this.#store.isVoid(held.item))) return held;
+      // What is not to run is dropped without a word.
+      await this.#leases.drop(held);
+    } catch {
+      // It is delivered again, to whoever asks then.
+      this.#rest();
+    }
     return undefined;
   }
 
-  /** What is not to run is dropped without a word. */
-  async #isVoid(held: Held): Promise<boolean> {
-    if (!(await this.#store.isVoid(held.seen.state.items[0]))) return false;
-    await this.#leases.drop(held);
-    return true;
-  }
-
-  async #standBy(): Promise<void> {
-    if (this.#stirred) return;
-    if (this.#leases.goingOn.count === 0)
-      for (let level = 0; level < this.#store.levels; level += 1) this.#pulls.stand(level, 1);
-    await new Promise<void>((resolve) => {
-      this.#wakeUp = resolve;
+  #rest(): void {
+    if (this.#resting || this.#closed) return;
+    this.#resting = true;
+    this.#clock.setTimer(REST_MS, () => {
+      this.#resting = false;
+      this.stir();
     });
-    this.#wakeUp = undefined;
   }
 
-  #releaseReserved(): void {
+  #plan(delayMs: number): void {
+    const at = this.#clock.monotonic() + delayMs;
+    if (this.#timer !== undefined && this.#timerAt <= at) return;
+    this.#timer?.cancel();
+    this.#timerAt = at;
+    this.#timer = this.#clock.setTimer(delayMs, () => this.#letGo());
+  }
+
+  /** What nobody came for goes back; what is slow is waited for no more. */
+  #letGo(): void {
     this.#timer = undefined;
+    if (this.#closed) return;
     const now = this.#clock.monotonic();
-    const unwanted = this.#reserved.filter(({ since }) => now - since >= RESERVED_MS);
-    this.#reserved = this.#reserved.filter((entry) => !unwanted.includes(entry));
-    for (const { held } of unwanted) this.#store.background(this.#leases.release(held));
-    const [oldest] = this.#reserved;
-    if (oldest === undefined) return;
-    this.#timer = this.#clock.setTimer(RESERVED_MS - (now - oldest.since) + 1, () => this.#releaseReserved());
+    for (const { token } of this.#fetched.filter(({ since }) => now - since >= AHEAD_MS)) this.#giveBack(token);
+    this.#fetched = this.#fetched.filter(({ since }) => now - since < AHEAD_MS);
+    let next = Math.min(...this.#fetched.map(({ since }) => since + AHEAD_MS));
+    for (const desk of this.#desks.values()) {
+      if (now - desk.answeredAt >= AHEAD_MS) desk.ahead = 0;
+      const unwanted = desk.line.filter(({ held, since }) => held !== undefined && now - since >= RESERVED_MS);
+      desk.line = desk.line.filter((coming) => !unwanted.includes(coming));
+      for (const { held } of unwanted) if (held !== undefined) this.#store.background(this.#leases.release(held));
+      for (const { held, since } of desk.line)
+        if (held !== undefined || now - since < SLOW_MS)
+          next = Math.min(next, since + (held === undefined ? SLOW_MS : RESERVED_MS));
+    }
+    if (next !== Number.POSITIVE_INFINITY) this.#plan(next - now + 1);
+    this.stir();
   }
 
-  #giveBack(reply: string): void {
+  #giveBack({ reply }: Token): void {
     this.#wire.publish(reply, "-NAK");
   }
 }
 
-function tokenOf({ data, reply, sequence, subject }: Pulled): Token {
-  return { key: lastToken(subject), seen: { sequence, state: decodeState(data, sequence) }, reply };
+function wantedBy({ claims }: Desk): number {
+  let wanted = 0;
+  for (const { request } of claims) wanted += request.max;
+  return wanted;
+}
+
+function readToken({ consumer, data, reply, sequence, subject }: Pulled): Token | undefined {
+  try {
+    return { key: lastToken(subject), seen: { sequence, state: decodeState(data, sequence) }, consumer, reply };
+  } catch {
+    return undefined;
+  }
 }

@@ -6,7 +6,15 @@ import type { Failure } from "../../domain/failure.ts";
 import type { Payload } from "../../domain/payload.ts";
 import type { Outcome } from "../../engine/port.ts";
 import { ownJson } from "./own-json.ts";
-import { type KeyItem, type KeyState, type Kind, NOTHING, type StateLease, type Todo } from "./state.ts";
+import {
+  FENCES_PER_MESSAGE,
+  type KeyItem,
+  type KeyState,
+  type Kind,
+  NOTHING,
+  type StateLease,
+  type Todo,
+} from "./state.ts";
 
 const LINE_END = 0x0a;
 
@@ -19,6 +27,7 @@ interface ItemLine {
   t: number;
   h?: Readonly<Record<string, string>>;
   k?: number;
+  r?: 1;
   d?: number;
   p: PayloadLine;
 }
@@ -184,6 +193,7 @@ function itemLine(item: KeyItem, bodies: Bodies): ItemLine {
   if (item.attempts !== 0) line.a = item.attempts;
   if (item.headers !== undefined) line.h = item.headers;
   if (item.keepMs !== 0) line.k = item.keepMs;
+  if (item.replaceable) line.r = 1;
   if (item.dueAt !== undefined) line.d = item.dueAt;
   return line;
 }
@@ -199,6 +209,7 @@ function readItem(line: ItemLine, bodies: BodyReader, sequence: number): KeyItem
     payload: bodies.take(line.p),
     headers: line.h,
     keepMs: line.k ?? 0,
+    replaceable: line.r === 1,
     dueAt: line.d,
   };
 }
@@ -213,7 +224,7 @@ function leaseLine(lease: StateLease): LeaseLine {
 
 function readLease(line: LeaseLine, sequence: number): StateLease {
   return {
-    fence: line.f ?? sequence,
+    fence: line.f ?? sequence * FENCES_PER_MESSAGE,
     session: line.s,
     worker: line.w,
     since: line.t,

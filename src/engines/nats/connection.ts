@@ -128,6 +128,12 @@ export function wireOf(connection: NatsConnection, own: boolean): Wire {
   );
   return {
     server: {
+      get name() {
+        return connection.info?.server_name;
+      },
+      get alone() {
+        return connection.info?.cluster === undefined;
+      },
       version: connection.info?.version ?? "0.0.0",
       maxPayload: connection.info?.max_payload ?? 1_048_576,
       jetstream: connection.info?.jetstream ?? false,

@@ -51,7 +51,12 @@ export class NatsEngine implements port.Engine {
     this.#nonces = new Nonces(name);
     this.#random = random;
     this.#requests = new Requests(wire, clock, this.#inbox);
-    this.#js = new JetStream(this.#requests, this.#settings.api, (ms) => pause(clock, ms));
+    this.#js = new JetStream(
+      this.#requests,
+      this.#settings.api,
+      (ms) => pause(clock, ms),
+      () => wire.server,
+    );
   }
 
   async declare({ queue, levels }: port.DeclareRequest): Promise<port.QueueDeclaration> {

@@ -3,7 +3,7 @@ import { BatonError } from "../../domain/errors.ts";
 import { ownJson, textOfBytes } from "./own-json.ts";
 import { type PutOptions, putHeaders } from "./headers.ts";
 import { Lost, type Requests } from "./requests.ts";
-import type { Delivery } from "./wire.ts";
+import type { Delivery, ServerFacts } from "./wire.ts";
 
 export interface Stored {
   readonly subject: string;
@@ -45,6 +45,8 @@ const STREAM_EXISTS = 10_058;
 /** The server or the stream's leader is not there for the moment. */
 const NOT_NOW = new Set([10_008, 10_009]);
 
+/** Of the server itself, not of another one that it passes requests on to. */
+const OWN_API = "$JS.API";
 /** Of requests that can be repeated. */
 const MOST_TRIES = 8;
 const PAGE = 256;
@@ -57,8 +59,12 @@ export class JetStream {
   readonly #pause: (ms: number) => Promise<void>;
   /** Streams whose every read must be answered by their leader: a follower may be behind. */
   readonly #replicated = new Set<string>();
+  readonly #homes = new Map<string, string>();
+  /** The server that the connection leads to now. */
+  readonly #server: () => ServerFacts;
 
-  constructor(requests: Requests, api: string, pause: (ms: number) => Promise<void>) {
+  constructor(requests: Requests, api: string, pause: (ms: number) => Promise<void>, server: () => ServerFacts) {
+    this.#server = server;
     this.#requests = requests;
     this.#api = api;
     this.#pause = pause;
@@ -66,6 +72,19 @@ export class JetStream {
 
   readByLeader(stream: string): void {
     this.#replicated.add(stream);
+  }
+
+  /** Where the only copy of a stream lives. A server that stands alone does not say: then it is there. */
+  livesAt(stream: string, leader: string | undefined): void {
+    const server = this.#server();
+    const home = leader ?? (server.alone === true && this.#api === OWN_API ? server.name : undefined);
+    if (home !== undefined) this.#homes.set(stream, home);
+  }
+
+  /** Whether the connection leads straight to the only server that has the stream. */
+  isNear(stream: string): boolean {
+    const home = this.#homes.get(stream);
+    return home !== undefined && home === this.#server().name;
   }
 
   isReplicated(stream: string): boolean {
@@ -204,6 +223,12 @@ export class JetStream {
   }
 
   /** Acknowledges, and waits until the message is gone. Where no consumer answers, it is removed without one. */
+  /** One try. Throws `Lost` unless the server said that it has the acknowledgement. */
+  async confirm(reply: string): Promise<void> {
+    const { status } = await this.#requests.send(reply, "+ACK");
+    if (status !== 0) throw new Lost(reply);
+  }
+
   async acknowledge(reply: string, stream: string, sequence: number): Promise<void> {
     const { status } = await this.again(() => this.#requests.send(reply, "+ACK"));
     if (status !== 0) await this.remove(stream, sequence);

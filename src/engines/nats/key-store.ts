@@ -2,7 +2,7 @@
  * Reads and writes how keys stand. Every write is a compare-and-swap on the key's state subjects, so of two that saw the
  * same state one is refused; the refused one looks again.
  */
-import type { Clock } from "../../domain/clock.ts";
+import { type Clock, pause } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import { ASSIGNED_ID_MARK } from "../../domain/names.ts";
 import { decodeItem, decodeState, encodeItem, encodeState } from "./codec.ts";
@@ -11,11 +11,13 @@ import type { Nonces } from "./nonce.ts";
 import type { Receipts } from "./receipts.ts";
 import { Lost } from "./requests.ts";
 import { free, type Heads, isBig, STAYS_ANNOUNCED } from "./rules.ts";
-import { isRecord, type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
+import { FENCES_PER_MESSAGE, isRecord, type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
 import type { QueueSubjects } from "./subjects.ts";
 
 /** How long a key that became idle is still there: as short as a server can make it. */
 const IDLE_SECONDS = 1;
+/** Until what a worker started ahead is written: the time for which it may, the time to write it, and some to spare. */
+const SETTLED_MS = 100;
 const MOST_TRIES = 6;
 const LINE_PAGE = 64;
 /** Of the life of an idle key, counted here from before a write, within which it cannot have vanished there. */
@@ -56,6 +58,17 @@ export class KeyStore {
     const stored = await this.js.last(this.subjects.stream, this.subjects.state(key));
     if (stored === undefined) return UNSEEN;
     return { sequence: stored.sequence, state: decodeState(stored.data, stored.sequence) };
+  }
+
+  /** The same, after what whoever has the key may have started ahead is written, if that matters. */
+  async readSettled(key: string, matters: (seen: Seen) => boolean): Promise<Seen> {
+    for (let seen = await this.read(key); ;) {
+      if (seen.state.kind !== "running" || !matters(seen)) return seen;
+      await pause(this.clock, SETTLED_MS);
+      const now = await this.read(key);
+      if (now.sequence === seen.sequence) return now;
+      seen = now;
+    }
   }
 
   /** The first of the line at each level. One look tells whether there is anything at all. */
@@ -343,6 +356,6 @@ function settled(sequence: number, state: KeyState): Seen {
   const items = state.items.some(({ place }) => place === 0)
     ? state.items.map((item) => (item.place === 0 ? { ...item, place: sequence } : item))
     : state.items;
-  const lease = state.lease?.fence === 0 ? { ...state.lease, fence: sequence } : state.lease;
+  const lease = state.lease?.fence === 0 ? { ...state.lease, fence: sequence * FENCES_PER_MESSAGE } : state.lease;
   return { sequence, state: { ...state, items, lease } };
 }

@@ -2,13 +2,15 @@
 import { type Clock, elapsedMs, type Instant, instant, pause, type Timer } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { Ending, Grant, HoldRequest, Lease, Renewal, RenewResult, SettleResult } from "../../engine/port.ts";
+import type { Acknowledgements } from "./acknowledgements.ts";
 import { asError } from "./as-error.ts";
 import { textOf, tokenOf } from "./key-token.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
 import { itemId } from "./receipts.ts";
 import { end, expire, free, hold, NO_HEADS, start } from "./rules.ts";
 import { type Session, type Sessions, slackOf } from "./sessions.ts";
-import type { KeyState, Seen, StateLease } from "./state.ts";
+import type { KeyItem, KeyState, Seen, StateLease } from "./state.ts";
+import { LateWrites, Streak } from "./streak.ts";
 
 /** A worker may go on with a key that it just settled for so long. */
 const STREAK_MS = 50;
@@ -23,6 +25,7 @@ const MOST_TAKEN_LEFT = 16;
 export interface Token {
   readonly key: string;
   readonly seen: Seen;
+  readonly consumer: string;
   /** Where to acknowledge the delivery. */
   readonly reply: string;
 }
@@ -30,17 +33,16 @@ export interface Token {
 export interface Held {
   readonly key: string;
   readonly fence: number;
+  readonly streak: Streak;
+  /** Undefined for a hold. */
+  readonly item: KeyItem | undefined;
   session: Session;
   readonly worker: string;
-  readonly streakSince: number;
   leaseMs: number;
   since: Instant;
-  seen: Seen;
-  /** What lay below is gone when this resolves. */
-  ready: Promise<void>;
-  /** The same once more, when it failed. */
-  prepare: () => Promise<void>;
   over: boolean;
+  /** Somebody took its item away while it was being started: nothing is to be said about its end. */
+  silent: boolean;
 }
 
 export interface LeaseHooks {
@@ -59,19 +61,25 @@ export class Leases {
   readonly #sessions: Sessions;
   readonly #clock: Clock;
   readonly #hooks: LeaseHooks;
+  readonly #acknowledgements: Acknowledgements;
   /** By what the lease calls its handle, which is the entry itself. */
   readonly #held = new Map<unknown, Held>();
   /** Leases of this handle, also those that are over: nobody adopts them. */
   readonly #known = new WeakSet();
+  /** Leases whose key went on to its next item before their end was written. */
+  readonly #advanced = new WeakMap<object, Held>();
+  readonly #lateWrites: LateWrites;
   readonly #goingOn = new Set<Held>();
   #timer: Timer | undefined;
   #plannedFor = 0;
   #closed = false;
 
-  constructor(store: KeyStore, sessions: Sessions, hooks: LeaseHooks) {
+  constructor(store: KeyStore, sessions: Sessions, acknowledgements: Acknowledgements, hooks: LeaseHooks) {
+    this.#acknowledgements = acknowledgements;
     this.#store = store;
     this.#sessions = sessions;
     this.#clock = store.clock;
+    this.#lateWrites = new LateWrites(store.clock);
     this.#hooks = hooks;
   }
 
@@ -82,19 +90,23 @@ export class Leases {
   /** Settlements on their way that will bring their keys' next items, and the most urgent level among them. */
   get goingOn(): { readonly count: number; readonly level: number } {
     let level = this.#store.levels;
-    for (const { seen } of this.#goingOn)
-      level = Math.min(level, (seen.state.items[1] ?? seen.state.items[0])?.level ?? level);
+    for (const { streak } of this.#goingOn) {
+      const { items } = streak.seen.state;
+      level = Math.min(level, (items[1] ?? items[0])?.level ?? level);
+    }
     return { count: this.#goingOn.size, level };
   }
 
   close(): void {
     this.#closed = true;
     this.#timer?.cancel();
+    this.#lateWrites.now();
   }
 
   /** Undefined: the key does not stand as it was delivered any more. */
   async start(token: Token, worker: string, leaseMs: number): Promise<Held | undefined> {
-    const { key, seen, reply } = token;
+    const { key, seen } = token;
+    const begun = this.#clock.monotonic();
     const session = await this.#sessions.get(leaseMs);
     const since = this.#sinceOf(session);
     const lease = this.#newLease(session, worker, since);
@@ -110,8 +122,8 @@ export class Leases {
     }
     if (written === undefined) return undefined;
     const below = found.state.below;
-    const held = this.#take(key, written, session, worker, since);
-    this.#prepare(held, () => this.#settleIn(held, below, seen.sequence, reply));
+    const held = this.#takeFirst(key, written, session, worker, since, begun);
+    this.#prepare(held, () => this.#settleIn(held, below, token));
     return held;
   }
 
@@ -137,8 +149,7 @@ export class Leases {
       written = await this.#mine(key, lease, error);
     }
     if (written === undefined) return undefined;
-    const held = this.#take(key, written, session, worker, since);
-    return this.lease(held);
+    return this.lease(this.#takeFirst(key, written, session, worker, since));
   }
 
   /** Where nobody claims, nobody may have noticed that a holder is gone. */
@@ -153,7 +164,7 @@ export class Leases {
   }
 
   grant(held: Held): Grant {
-    const [item] = held.seen.state.items;
+    const { item } = held;
     if (item === undefined) throw new Error("A lease of work has no item.");
     return {
       lease: this.lease(held),
@@ -175,10 +186,19 @@ export class Leases {
   }
 
   async settle(lease: Lease, ending: Ending): Promise<SettleResult> {
+    const before = this.#advancedBy(lease);
+    if (before !== undefined) return await before.streak.again(before.item?.unique ?? "");
     const held = this.#find(lease) ?? (await this.#adopt(lease));
     if (held === undefined) return "lost";
+    if (held.silent) {
+      await this.drop(held);
+      return "lost";
+    }
+    const ahead = this.#runAhead(held, ending);
+    if (ahead !== undefined) return await ahead;
     this.#lose(held);
-    const mayGoOn = this.#mayGoOn(held, ending) && (held.seen.state.items.length > 1 || held.seen.state.more !== false);
+    const mayGoOn =
+      this.#mayGoOn(held, ending) && (held.streak.seen.state.items.length > 1 || held.streak.seen.state.more !== false);
     if (mayGoOn) this.#goingOn.add(held);
     try {
       return await this.#end(held, ending);
@@ -189,6 +209,33 @@ export class Leases {
     } finally {
       if (this.#goingOn.delete(held)) this.#hooks.stir();
     }
+  }
+
+  /** The key's next item starts now. Undefined: it has to wait until this one's end is written. */
+  #runAhead(held: Held, ending: Ending): Promise<SettleResult> | undefined {
+    const { streak, item, session, worker } = held;
+    if (ending.type !== "done" || item === undefined || !this.#mayGoOn(held, ending)) return undefined;
+    const next = streak.next(item, held.fence, this.#clock.wall());
+    if (next === undefined) return undefined;
+    const since = this.#sinceOf(session);
+    const lease = { ...this.#newLease(session, worker, since), fence: next.fence };
+    this.#lose(held);
+    this.#advanced.set(held, held);
+    const follower = this.#take(streak, next.item, next.fence, session, worker, since);
+    const settled = streak.advance(item.unique, held.fence, {
+      item: next.item,
+      lease,
+      isGood: () => this.#isGood(follower),
+      takeAway: () => {
+        follower.silent = true;
+      },
+    });
+    this.#hooks.reserve(follower);
+    return settled;
+  }
+
+  #isGood(held: Held): boolean {
+    return !held.session.dead && elapsedMs(this.#clock, held.since) < held.leaseMs;
   }
 
   /** Gives back a grant that nobody took. */
@@ -210,11 +257,11 @@ export class Leases {
     const session = leaseMs === held.session.leaseMs ? held.session : await this.#sessions.get(leaseMs);
     const alive = await Promise.all([this.#sessions.beat(held.session), this.#sessions.beat(session)]);
     const seen = await this.#store.read(held.key);
-    if (alive.includes(false) || seen.state.lease?.fence !== held.fence) {
+    if (alive.includes(false) || !held.streak.isMine(seen.state.lease, held.fence)) {
       this.#lose(held);
       return { ok: false };
     }
-    if (seen.sequence !== held.seen.sequence) await this.#changed(held, seen);
+    if (seen.sequence > held.streak.seen.sequence) await this.#changed(held, seen);
     if (progress !== undefined || session !== held.session) {
       if (!(await this.#note(held, session, leaseMs, progress))) return { ok: false };
     }
@@ -223,22 +270,25 @@ export class Leases {
     held.since = session.since;
     held.leaseMs = leaseMs;
     this.#plan(leaseMs - elapsedMs(this.#clock, held.since));
-    return { ok: true, since: held.since, cancelRequested: held.seen.state.lease?.cancelRequested ?? false };
+    const { lease: written } = held.streak.seen.state;
+    const cancelRequested = written?.fence === held.fence && written.cancelRequested;
+    return { ok: true, since: held.since, cancelRequested };
   }
 
   /** Writes into the record what a renewal changed beside the deadline. */
   async #note(held: Held, session: Session, leaseMs: number, progress: number | undefined): Promise<boolean> {
+    await held.streak.written();
     for (;;) {
-      const { lease } = held.seen.state;
+      const { lease } = held.streak.seen.state;
       if (held.over || lease?.fence !== held.fence) return false;
       const noted = { ...lease, session: session.id, leaseMs, ...(progress === undefined ? {} : { progress }) };
-      const written = await this.#write(held, { ...held.seen.state, lease: noted });
+      const written = await this.#write(held, { ...held.streak.seen.state, lease: noted });
       if (written === undefined) {
         if (await this.#again(held)) continue;
         this.#lose(held);
         return false;
       }
-      held.seen = written;
+      held.streak.seen = written;
       if (session !== held.session) {
         this.#sessions.begin(session);
         this.#sessions.end(held.session);
@@ -252,14 +302,15 @@ export class Leases {
   async #end(held: Held, ending: Ending, goOn = true, silent = false): Promise<SettleResult> {
     const store = this.#store;
     const { key } = held;
-    const isGood = (): boolean => !held.session.dead && elapsedMs(this.#clock, held.since) < held.leaseMs;
-    await held.ready.catch(() => held.prepare());
+    const isGood = (): boolean => this.#isGood(held);
+    await held.streak.ready.catch(() => held.streak.prepare());
+    await held.streak.written();
     for (;;) {
       if (!isGood()) {
         this.#expire(held);
         return "lost";
       }
-      const { state } = held.seen;
+      const { state } = held.streak.seen;
       const heads = state.more === false ? NO_HEADS : await store.heads(key, state);
       const now = this.#clock.wall();
       const { items, todo: said } = end(state, ending, now);
@@ -301,7 +352,7 @@ export class Leases {
   /** A write of the one who has the key. */
   async #write(held: Held, next: KeyState, isGood?: () => boolean): Promise<Seen | undefined> {
     try {
-      return await this.#store.write(held.key, held.seen, next, isGood);
+      return await this.#store.write(held.key, held.streak.seen, next, isGood);
     } catch (error) {
       if (!(error instanceof OutcomeUnknown)) throw error;
       const now = await this.#store.read(held.key);
@@ -318,14 +369,14 @@ export class Leases {
   async #rewrite(held: Held, next: KeyState): Promise<boolean> {
     const written = await this.#write(held, next);
     if (written === undefined) return await this.#again(held);
-    held.seen = written;
+    held.streak.seen = written;
     return true;
   }
 
   /** Somebody else changed the record. True: it is still this lease's. */
   async #again(held: Held): Promise<boolean> {
     const seen = await this.#store.read(held.key);
-    if (seen.state.lease?.fence !== held.fence) return false;
+    if (!held.streak.isMine(seen.state.lease, held.fence)) return false;
     await this.#changed(held, seen);
     return true;
   }
@@ -334,7 +385,7 @@ export class Leases {
     // Whoever wrote this may have died before it was done.
     await this.#store.perform(held.key, seen.state);
     // What lay below is gone already, or will be asked for again.
-    held.seen = { sequence: seen.sequence, state: { ...seen.state, below: [], todo: [] } };
+    held.streak.seen = { sequence: seen.sequence, state: { ...seen.state, below: [], todo: [] } };
   }
 
   #mayGoOn(held: Held, { type }: Ending): boolean {
@@ -344,32 +395,31 @@ export class Leases {
       type !== "retry" &&
       type !== "release" &&
       this.#hooks.goesOn() &&
-      this.#clock.monotonic() - held.streakSince < STREAK_MS &&
+      this.#clock.monotonic() - held.streak.since < STREAK_MS &&
       !held.session.dead
     );
   }
 
   #goOn(before: Held, written: Seen, since: Instant): void {
-    const held = this.#take(before.key, written, before.session, before.worker, since, before.streakSince);
-    this.#hooks.reserve(held);
+    before.streak.seen = written;
+    this.#hooks.reserve(this.#takeWritten(before.streak, before.session, before.worker, since));
   }
 
   #prepare(held: Held, prepare: () => Promise<void>): void {
-    held.prepare = prepare;
-    held.ready = prepare();
+    held.streak.prepare = prepare;
+    held.streak.ready = prepare();
     // Whoever settles hears of it, and tries again.
-    held.ready.catch(() => undefined);
+    held.streak.ready.catch(() => undefined);
   }
 
   /** After a lease has begun: what lay below it is removed. */
-  async #settleIn(held: Held, below: readonly number[], announced: number, reply: string): Promise<void> {
+  async #settleIn(held: Held, below: readonly number[], { consumer, reply, seen }: Token): Promise<void> {
     const { js, subjects } = this.#store;
-    await Promise.all([
-      js.acknowledge(reply, subjects.stream, announced),
-      ...below.map((sequence) => js.remove(subjects.stream, sequence)),
-    ]);
+    const acknowledged = this.#acknowledgements.add(consumer, reply, seen.sequence);
+    if (below.length > 0) await Promise.all(below.map((sequence) => js.remove(subjects.stream, sequence)));
+    await acknowledged;
     // All below is gone now; nothing has to be said about it any more.
-    held.seen = { ...held.seen, state: { ...held.seen.state, below: [] } };
+    held.streak.seen = { ...held.streak.seen, state: { ...held.streak.seen.state, below: [] } };
   }
 
   async #begin(key: string, seen: Seen, next: KeyState, lease: StateLease): Promise<Seen | undefined> {
@@ -405,25 +455,55 @@ export class Leases {
     };
   }
 
-  #take(key: string, seen: Seen, session: Session, worker: string, since: Instant, streakSince?: number): Held {
+  /** The first lease of a streak: a key that was just written as this process's. */
+  #takeFirst(
+    key: string,
+    seen: Seen,
+    session: Session,
+    worker: string,
+    since: Instant,
+    begun = Number.NEGATIVE_INFINITY,
+  ): Held {
+    const streak = new Streak(this.#store, key, seen, begun, this.#lateWrites);
+    return this.#takeWritten(streak, session, worker, since);
+  }
+
+  #takeWritten(streak: Streak, session: Session, worker: string, since: Instant): Held {
+    const { kind, items, lease } = streak.seen.state;
+    const item = kind === "running" ? items[0] : undefined;
+    return this.#take(streak, item, lease?.fence ?? 0, session, worker, since);
+  }
+
+  #take(
+    streak: Streak,
+    item: KeyItem | undefined,
+    fence: number,
+    session: Session,
+    worker: string,
+    since: Instant,
+  ): Held {
+    const { key } = streak;
     const held: Held = {
       key,
-      fence: seen.state.lease?.fence ?? seen.sequence,
+      fence,
+      streak,
+      item,
       session,
       worker,
-      streakSince: streakSince ?? this.#clock.monotonic(),
       leaseMs: session.leaseMs,
       since,
-      seen,
-      ready: Promise.resolve(),
-      prepare: () => Promise.resolve(),
       over: false,
+      silent: false,
     };
     this.#held.set(held, held);
     this.#known.add(held);
     this.#sessions.begin(session);
     this.#plan(session.leaseMs);
     return held;
+  }
+
+  #advancedBy({ handle }: Lease): Held | undefined {
+    return typeof handle === "object" && handle !== null ? this.#advanced.get(handle) : undefined;
   }
 
   #find({ handle, fence }: Lease): Held | undefined {
@@ -451,7 +531,7 @@ export class Leases {
         : { ...state, lease: { ...state.lease, session: session.id } },
     );
     if (written === undefined) return undefined;
-    const held = this.#take(
+    const held = this.#takeFirst(
       key,
       { ...written, state: { ...written.state, below: [], todo: [] } },
       session,
@@ -515,7 +595,10 @@ export class Leases {
   async #putBackSurely(held: Held): Promise<void> {
     while (!this.#closed) {
       try {
-        await this.putBack(held.key, ({ fence, session }) => fence === held.fence && session === held.session.id);
+        await this.putBack(
+          held.key,
+          (lease) => held.streak.isMine(lease, held.fence) && lease.session === held.session.id,
+        );
         return;
       } catch {
         await pause(this.#clock, PUT_BACK_MS);
@@ -534,6 +617,6 @@ export class Leases {
 
   /** All that was begun in the background is done. */
   async quiet(): Promise<void> {
-    await Promise.allSettled(Array.from(this.#held.values(), ({ ready }) => ready));
+    await Promise.allSettled(Array.from(this.#held.values(), ({ streak }) => streak.ready));
   }
 }

@@ -14,6 +14,8 @@ const QUICK_MS = 3_000;
 const PAUSE_MS = 250;
 
 export interface Pulled {
+  /** Its name. */
+  readonly consumer: string;
   readonly subject: string;
   readonly data: Uint8Array;
   readonly reply: string;
@@ -25,12 +27,19 @@ export interface Pulled {
   readonly deliveries: number;
 }
 
+/** What a quick pull brought. */
+export interface Found {
+  readonly found: number;
+  readonly newest: Pulled | undefined;
+}
+
 interface Quick {
   readonly consumer: number;
-  readonly found: Pulled[];
   readonly want: number;
-  readonly resolve: (found: readonly Pulled[]) => void;
-  timer: Timer;
+  readonly resolve: (found: Found) => void;
+  readonly timer: Timer;
+  found: number;
+  newest: Pulled | undefined;
 }
 
 interface Standing {
@@ -60,7 +69,7 @@ export class Pulls {
 
   /**
    * @param subjects where each consumer is asked for its next messages; the last token is its name
-   * @param arrive what a standing pull brought, or a quick one too late
+   * @param arrive what a pull brought
    * @param ended a standing pull is over
    */
   constructor(parts: {
@@ -88,13 +97,13 @@ export class Pulls {
     return this.#standingOf.has(consumer);
   }
 
-  /** What is there now, up to so many. One at a time per consumer: messages say where they come from, not who asked. */
-  quick(consumer: number, want: number): Promise<readonly Pulled[]> {
-    if (this.#closed) return Promise.resolve([]);
+  /** What is there now, up to so many, arrives. One at a time per consumer: messages say where they come from, not who asked. */
+  quick(consumer: number, want: number): Promise<Found> {
+    if (this.#closed) return Promise.resolve({ found: 0, newest: undefined });
     return new Promise((resolve) => {
       const token = this.#next();
       const timer = this.#clock.setTimer(QUICK_MS, () => this.#finish(token));
-      this.#quick.set(token, { consumer, found: [], want, resolve, timer });
+      this.#quick.set(token, { consumer, want, resolve, timer, found: 0, newest: undefined });
       this.#quickOf.set(consumer, token);
       this.#ask(consumer, token, { batch: want, no_wait: true });
     });
@@ -146,12 +155,14 @@ export class Pulls {
       this.#receiveStatus(delivery, Number(consumer), token, this.#standing.get(token));
       return;
     }
-    const { name, pulled } = readPulled(delivery);
-    const consumer = this.#names.indexOf(name);
+    const pulled = readPulled(delivery);
+    const consumer = this.#names.indexOf(pulled.consumer);
     const quick = this.#quick.get(this.#quickOf.get(consumer) ?? "");
     if (quick !== undefined) {
-      quick.found.push(pulled);
-      if (quick.found.length >= quick.want || pulled.left === 0) this.#finish(this.#quickOf.get(consumer) ?? "");
+      quick.found += 1;
+      quick.newest = pulled;
+      this.#arrive(consumer, pulled);
+      if (quick.found >= quick.want || pulled.left === 0) this.#finish(this.#quickOf.get(consumer) ?? "");
       return;
     }
     const token = this.#standingOf.get(consumer) ?? "";
@@ -194,7 +205,7 @@ export class Pulls {
     this.#quick.delete(token);
     if (this.#quickOf.get(quick.consumer) === token) this.#quickOf.delete(quick.consumer);
     quick.timer.cancel();
-    quick.resolve(quick.found);
+    quick.resolve(quick);
   }
 
   #drop(token: string, { consumer }: Standing): void {
@@ -225,10 +236,11 @@ export class Pulls {
 }
 
 /** `$JS.ACK.stream.consumer.delivered.sequence.number.time.left`, with domain and account in front on newer ones. */
-function readPulled({ subject, data, reply }: Delivery): { readonly name: string; readonly pulled: Pulled } {
+function readPulled({ subject, data, reply }: Delivery): Pulled {
   const tokens = reply.split(".");
   const from = tokens.length >= 11 ? 6 : 4;
-  const pulled = {
+  return {
+    consumer: tokens[from - 1] ?? "",
     subject,
     data,
     reply,
@@ -237,5 +249,4 @@ function readPulled({ subject, data, reply }: Delivery): { readonly name: string
     at: Number(tokens[from + 3]) / 1e6,
     left: Number(tokens[from + 4]),
   };
-  return { name: tokens[from - 1] ?? "", pulled };
 }

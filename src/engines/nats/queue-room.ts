@@ -1,6 +1,7 @@
 /** One queue, as one handle works with it: all parts put together. */
 import type { Clock } from "../../domain/clock.ts";
 import type * as port from "../../engine/port.ts";
+import { Acknowledgements } from "./acknowledgements.ts";
 import { Claims } from "./claims.ts";
 import { decodeItem } from "./codec.ts";
 import { Counts } from "./counts.ts";
@@ -76,7 +77,7 @@ export class QueueRoom {
       random: parts.random,
       reap: () => reap(this.store, this.leases, this.#sessions),
     });
-    this.leases = new Leases(this.store, this.#sessions, {
+    this.leases = new Leases(this.store, this.#sessions, new Acknowledgements(js, wire, subjects.stream), {
       queue,
       levelName: (level) => this.levels[level] ?? "",
       goesOn: () => !this.#paused && (this.#claims?.goesOn ?? false),
@@ -136,13 +137,11 @@ export class QueueRoom {
         else this.#claims?.stir();
       },
     });
-    const takeIn = async (): Promise<void> => {
-      if (!pulls.isStanding(due)) {
-        const pulled = await pulls.quick(due, DUE_BATCH);
-        for (const one of pulled) this.#arriving(one);
-        if (pulled.length < DUE_BATCH) pulls.stand(due, DUE_BATCH);
-      }
-      if (this.#intake.size > 0) await Promise.allSettled(this.#intake);
+    const takeIn = (): Promise<unknown> | undefined => {
+      if (pulls.isStanding(due)) return this.#intake.size === 0 ? undefined : Promise.allSettled(this.#intake);
+      return pulls.quick(due, DUE_BATCH).then(({ found }) => {
+        if (found < DUE_BATCH) pulls.stand(due, DUE_BATCH);
+      });
     };
     const claims = new Claims(this.store, this.leases, pulls, wire, takeIn);
     this.#claims = claims;

@@ -92,6 +92,13 @@ export function start(state: KeyState, lease: StateLease): KeyState {
   return { ...state, kind: "running", items, lease, more: state.more !== false };
 }
 
+/** These are done, and this one runs in their place. If somebody took it away meanwhile it still runs, but for nothing. */
+export function advance(state: KeyState, done: readonly string[], running: KeyItem, lease: StateLease): KeyState {
+  const rest = state.items.filter(({ unique }) => unique !== running.unique && !done.includes(unique));
+  const isThere = state.items.some(({ unique }) => unique === running.unique);
+  return { ...state, items: [running, ...rest], lease: { ...lease, cancelRequested: !isThere }, todo: [] };
+}
+
 /** Behind an item that is too big to be written again and again, others stand in line from the beginning. */
 export function isBig(item: KeyItem | undefined): boolean {
   return item !== undefined && sizeOf(item) > MOST_CARRIED_BYTES;

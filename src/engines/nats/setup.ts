@@ -13,8 +13,11 @@ export interface QueueRecord {
 
 /** A delivery that is not taken up for so long goes to somebody else: its receiver is gone, or stopped. */
 const ACK_WAIT_NS = 1e9;
-/** A stream that is made anew begins beyond every fence of the one before, unless that wrote a million messages a second. */
-const FENCES_PER_MS = 1_000;
+/**
+ * A stream that is made anew begins beyond every sequence of the one before, unless that wrote this many messages per
+ * millisecond of its life. More would leave too little room: a sequence stands for several fences, and those are numbers of JavaScript.
+ */
+const SEQUENCES_PER_MS = 64;
 /** Pulls that wait at one consumer: one per process and level. */
 const MOST_WAITING = 4_096;
 const MOST_PENDING = 50_000;
@@ -35,7 +38,7 @@ export async function setUpQueue(
   now: number,
 ): Promise<void> {
   const config = streamConfig(subjects.stream, [subjects.all], "workqueue", false, settings);
-  note(js, await ensureStream(js, { ...config, first_seq: now * FENCES_PER_MS }));
+  note(js, await ensureStream(js, { ...config, first_seq: now * SEQUENCES_PER_MS }));
   const consumers = Array.from({ length: levels }, (_, level) =>
     ensureConsumer(js, subjects.stream, consumerConfig(subjects.readyConsumer(level), subjects.readyAt(level))),
   );
@@ -178,6 +181,7 @@ function differences(found: StreamConfig, wanted: StreamConfig): readonly string
   return wrong;
 }
 
-function note(js: JetStream, { config }: StreamInfo): void {
+function note(js: JetStream, { config, cluster }: StreamInfo): void {
   if (config.num_replicas > 1) js.readByLeader(config.name);
+  else js.livesAt(config.name, cluster?.leader);
 }

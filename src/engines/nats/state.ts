@@ -49,8 +49,11 @@ export interface KeyState {
   readonly todo: readonly Todo[];
 }
 
+/** A sequence stands for so many fences: the first for the message itself, the others for items that start before the next message. */
+export const FENCES_PER_MESSAGE = 16;
+
 export interface StateLease {
-  /** 0: the sequence of this very message. */
+  /** 0: the first of this very message. */
   readonly fence: number;
   readonly session: string;
   readonly worker: string;
@@ -75,6 +78,8 @@ export interface KeyItem {
   readonly payload: Payload;
   readonly headers: Readonly<Record<string, string>> | undefined;
   readonly keepMs: number;
+  /** Submitted with mode latest: a newer one may take its place as long as it has not started. */
+  readonly replaceable: boolean;
   /** End of its back-off. */
   readonly dueAt: number | undefined;
 }

@@ -328,8 +328,10 @@ export class Submitter {
     let written: Seen | undefined;
     for (;;) {
       let closing = false;
-      written = await store.change(key, async ({ state }) => {
-        closing = false;
+      const settled = await store.readSettled(key, ({ state }) => state.items.slice(1).some((one) => !one.replaceable));
+      written = await store.change(key, async ({ state, sequence }) => {
+        closing = sequence !== settled.sequence;
+        if (closing) return undefined;
         // Another submission of the same id may have been faster: then this one changes nothing.
         if (item !== undefined && (await this.#isOvertaken(item))) return undefined;
         const line = await this.#lineOf(key, state);
@@ -409,7 +411,7 @@ export class Submitter {
     return true;
   }
 
-  #itemOf({ id, level, payload, headers, keepMs }: Submission): KeyItem {
+  #itemOf({ id, level, payload, headers, keepMs, mode }: Submission): KeyItem {
     return {
       unique: this.#store.nonce(),
       id,
@@ -420,6 +422,7 @@ export class Submitter {
       payload,
       headers,
       keepMs,
+      replaceable: mode === "latest",
       dueAt: undefined,
     };
   }

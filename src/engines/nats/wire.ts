@@ -46,6 +46,10 @@ export interface Subscription {
 }
 
 export interface ServerFacts {
+  /** Of the server that is connected now: another one may answer after a reconnection. */
+  readonly name?: string | undefined;
+  /** Not part of a cluster. */
+  readonly alone?: boolean;
   readonly version: string;
   readonly maxPayload: number;
   readonly jetstream: boolean;

@@ -1,0 +1,245 @@
+/**
+ * What one process does on a key from the moment it got it: item after item, without letting go. When an item is done and
+ * the next is known, the next starts at once; that the first is done is written meanwhile, together with whatever else is
+ * done by then. Until it is written it is not settled: if the process dies, those items run again, in their order.
+ *
+ * The key is this process's all the time, by the record that is there. Each item has a fence of its own: the sequence of a
+ * message stands for as many fences as items may run ahead of the next message.
+ */
+import type { Clock, Timer } from "../../domain/clock.ts";
+import { OutcomeUnknown } from "../../domain/errors.ts";
+import type { SettleResult } from "../../engine/port.ts";
+import { asError } from "./as-error.ts";
+import type { KeyStore } from "./key-store.ts";
+import { advance, choose, NO_HEADS } from "./rules.ts";
+import { FENCES_PER_MESSAGE, type KeyItem, type KeyState, type Seen, type StateLease } from "./state.ts";
+
+/** So many items may be done before it is written that they are. Fewer than a message has fences. */
+const MOST_AHEAD = 12;
+/** So many are worth a message; fewer wait for others, but not long. */
+const WORTH_WRITING = 6;
+const LATEST_MS = 10;
+/**
+ * How long what was last written of the key may be relied on, counted from before it was sent. Whoever takes something away
+ * from a key in work waits longer than this and looks again; what is more urgent may come so much too late.
+ */
+const AHEAD_MS = 50;
+
+/** The item that is worked on now. */
+export interface Running {
+  readonly item: KeyItem;
+  readonly lease: StateLease;
+  /** While this holds, nobody else can have the key. */
+  readonly isGood: () => boolean;
+  /** Somebody took the item away. It still has the key until it has ended, but nothing is said about it any more. */
+  readonly takeAway: () => void;
+}
+
+/** An item that is done, as long as that is not written. */
+interface Done {
+  readonly unique: string;
+  readonly fence: number;
+  asked: Asked[];
+}
+
+interface Asked {
+  readonly answer: (result: SettleResult) => void;
+  readonly fail: (error: unknown) => void;
+}
+
+/** Streaks that wait for more to write, with one timer for all. */
+export class LateWrites {
+  readonly #clock: Clock;
+  #waiting = new Set<() => void>();
+  #timer: Timer | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  add(write: () => void): void {
+    this.#waiting.add(write);
+    this.#timer ??= this.#clock.setTimer(LATEST_MS, () => this.now());
+  }
+
+  now(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    const waiting = this.#waiting;
+    this.#waiting = new Set();
+    for (const write of waiting) write();
+  }
+}
+
+export class Streak {
+  readonly key: string;
+  /** By the monotonic clock. */
+  readonly since: number;
+  readonly #store: KeyStore;
+  /** As the key was last written or read. */
+  seen: Seen;
+  /** What lay below is gone when this resolves. */
+  ready: Promise<void> = Promise.resolve();
+  /** The same once more, when it failed. */
+  prepare: () => Promise<void> = () => Promise.resolve();
+  /** Of what was last written, by the monotonic clock. */
+  #sentAt: number;
+  #running: Running | undefined;
+  #done: Done[] = [];
+  /** Of those that nobody heard of, because an earlier try had failed. */
+  readonly #unheard = new Map<string, SettleResult>();
+  #writing: Promise<void> | undefined;
+
+  readonly #late: LateWrites;
+  readonly #writeNow = (): void => {
+    // Whoever asked hears of a failure.
+    if (this.#done.length > 0) this.#begin().catch(() => undefined);
+  };
+
+  constructor(store: KeyStore, key: string, seen: Seen, since: number, late: LateWrites) {
+    this.#late = late;
+    this.#store = store;
+    this.key = key;
+    this.seen = seen;
+    this.since = since;
+    this.#sentAt = since;
+  }
+
+  /** Whether a lease is one of this streak, up to that of a fence. */
+  isMine(lease: StateLease | undefined, fence: number): boolean {
+    return lease !== undefined && lease.fence <= fence && lease.fence >= (this.seen.state.lease?.fence ?? fence);
+  }
+
+  /**
+   * The item that may start before it is written that the one before it is done. Not after a crash: an item that brings its
+   * process down must be the one that is seen to have run, or its neighbour would be blamed.
+   */
+  next(done: KeyItem, fence: number, now: number): { readonly item: KeyItem; readonly fence: number } | undefined {
+    const { state, sequence } = this.seen;
+    if (this.#store.clock.monotonic() - this.#sentAt >= AHEAD_MS) return undefined;
+    const fresh = Math.max(fence, sequence * FENCES_PER_MESSAGE) + 1;
+    if (this.#done.length >= MOST_AHEAD || fresh >= (sequence + 1) * FENCES_PER_MESSAGE) return undefined;
+    if (done.keepMs > 0 || done.attempts > 1 || !isPlain(state)) return undefined;
+    const left = state.items.filter(({ unique }) => unique !== done.unique && !this.#isDone(unique));
+    const choice = choose(left, NO_HEADS, this.#store.levels, now);
+    if (choice.type !== "item") return undefined;
+    const { id, attempts, replaceable } = choice.item;
+    if (id !== undefined || attempts > 0 || replaceable) return undefined;
+    return { item: { ...choice.item, attempts: 1, dueAt: undefined }, fence: fresh };
+  }
+
+  /** One item is done and another runs. Resolves when that is written. */
+  advance(unique: string, fence: number, running: Running): Promise<SettleResult> {
+    this.#running = running;
+    const done: Done = { unique, fence, asked: [] };
+    this.#done.push(done);
+    if (this.#done.length >= WORTH_WRITING) this.#writeNow();
+    else this.#late.add(this.#writeNow);
+    return this.#heard(done);
+  }
+
+  /** The same, after it failed. */
+  again(unique: string): Promise<SettleResult> {
+    const done = this.#done.find((one) => one.unique === unique);
+    if (done !== undefined) {
+      this.#writeNow();
+      return this.#heard(done);
+    }
+    return Promise.resolve(this.#unheard.get(unique) ?? "lost");
+  }
+
+  /** All that is done is written, or not to be written any more. */
+  async written(): Promise<void> {
+    while (this.#done.length > 0) await this.#begin();
+  }
+
+  #heard(done: Done): Promise<SettleResult> {
+    return new Promise((answer, fail) => {
+      done.asked.push({ answer, fail });
+    });
+  }
+
+  #isDone(unique: string): boolean {
+    return this.#done.some((one) => one.unique === unique);
+  }
+
+  #begin(): Promise<void> {
+    this.#writing ??= this.#write()
+      .catch((error: unknown) => {
+        for (const done of this.#done) for (const { fail } of done.asked.splice(0)) fail(error);
+        throw asError(error);
+      })
+      .finally(() => {
+        this.#writing = undefined;
+      });
+    return this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    await this.ready.catch(() => this.prepare());
+    for (;;) {
+      const { state } = this.seen;
+      // What the record has left behind is settled: a write whose reply was lost did happen.
+      this.#answer((done) => (done.fence < (state.lease?.fence ?? 0) ? "settled" : undefined));
+      const running = this.#running;
+      if (this.#done.length === 0 || running === undefined) return;
+      if (!running.isGood()) return this.#answer(() => "lost");
+      const uniques = this.#done.map(({ unique }) => unique);
+      const next = advance(state, uniques, running.item, running.lease);
+      const sentAt = this.#store.clock.monotonic();
+      const written = await this.#put(next, running);
+      if (written === undefined) continue;
+      this.seen = written;
+      this.#sentAt = sentAt;
+      if (next.lease?.cancelRequested === true) running.takeAway();
+      this.#answer((done) => (uniques.includes(done.unique) ? resultIn(state, done) : undefined));
+    }
+  }
+
+  #answer(resultOf: (done: Done) => SettleResult | undefined): void {
+    this.#done = this.#done.filter((done) => {
+      const result = resultOf(done);
+      if (result === undefined) return true;
+      if (done.asked.length === 0) this.#unheard.set(done.unique, result);
+      for (const { answer } of done.asked) answer(result);
+      return false;
+    });
+  }
+
+  async #put(next: KeyState, running: Running): Promise<Seen | undefined> {
+    try {
+      const written = await this.#store.write(this.key, this.seen, next, running.isGood);
+      if (written !== undefined) return written;
+    } catch (error) {
+      if (!(error instanceof OutcomeUnknown)) throw error;
+    }
+    const now = await this.#store.read(this.key);
+    if (!this.isMine(now.state.lease, running.lease.fence)) {
+      this.#answer(() => "lost");
+      running.takeAway();
+      return undefined;
+    }
+    // Whoever wrote this may have died before it was done.
+    await this.#store.perform(this.key, now.state);
+    this.seen = { sequence: now.sequence, state: { ...now.state, below: [], todo: [] } };
+    return undefined;
+  }
+}
+
+/** An item that somebody took away is theirs. */
+function resultIn({ items }: KeyState, { unique }: Done): SettleResult {
+  return items.some((item) => item.unique === unique) ? "settled" : "lost";
+}
+
+/** Nothing has to be looked up, or done elsewhere, before the next item can start. */
+function isPlain({ kind, more, paused, todo, cut, taken, lease }: KeyState): boolean {
+  return (
+    kind === "running" &&
+    more === false &&
+    !paused &&
+    todo.length === 0 &&
+    cut.length === 0 &&
+    taken.length === 0 &&
+    lease?.cancelRequested === false
+  );
+}
