@@ -64,13 +64,13 @@ export class NatsEngine implements port.Engine {
     return { levels: room.levels };
   }
 
-  async submit(submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
-    return await this.#run("a submission", async () => {
+  submit(submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
+    return this.#run("a submission", () => {
       const [first] = submissions;
       const room = first === undefined ? undefined : this.#rooms.get(first.queue);
       if (room !== undefined && submissions.every(({ queue }) => queue === first?.queue))
-        return await room.submitter.submit(submissions);
-      return await this.#submitApart(submissions);
+        return room.submitter.submit(submissions);
+      return this.#submitApart(submissions);
     });
   }
 

@@ -1,5 +1,6 @@
 /** The JetStream API, as far as the engine uses it. Statuses and error codes end here; above are values and errors. */
 import { BatonError } from "../../domain/errors.ts";
+import { asError } from "./as-error.ts";
 import { ownJson, textOfBytes } from "./own-json.ts";
 import { type PutOptions, putHeaders } from "./headers.ts";
 import { Lost, type Requests } from "./requests.ts";
@@ -92,15 +93,28 @@ export class JetStream {
   }
 
   /** One try. Throws `Lost` when no reply came: the write may or may not have happened. */
-  async put(subject: string, data: Uint8Array | string, options: PutOptions = {}): Promise<PutResult> {
-    const reply = await this.#requests.send(subject, data, putHeaders(options));
-    if (reply.status === 503) throw new Lost(subject);
-    const answer = ownJson<ApiReply & { readonly seq: number }>(textOfBytes(reply.data));
-    if (answer.error === undefined) return { refused: false, sequence: answer.seq };
-    const number = answer.error.err_code ?? answer.error.code;
-    if (WRONG_LAST.has(number)) return REFUSED;
-    if (NOT_NOW.has(number)) throw new Lost(subject);
-    throw new ApiError(subject, number, answer.error.description ?? "");
+  put(subject: string, data: Uint8Array | string, options: PutOptions = {}): Promise<PutResult> {
+    return new Promise((resolve, reject) => {
+      this.putThen(subject, data, options, resolve, reject);
+    });
+  }
+
+  /** The same without a promise. */
+  putThen(
+    subject: string,
+    data: Uint8Array | string,
+    options: PutOptions,
+    resolve: (result: PutResult) => void,
+    reject: (error: Error) => void,
+  ): void {
+    const answer = (reply: Delivery): void => {
+      try {
+        resolve(putResultOf(subject, reply));
+      } catch (error) {
+        reject(asError(error));
+      }
+    };
+    this.#requests.sendThen(subject, data, putHeaders(options), answer, reject);
   }
 
   /** A write that may be repeated without harm. */
@@ -290,6 +304,36 @@ export class JetStream {
     if (none.has(number)) return undefined;
     if (NOT_NOW.has(number)) throw new Lost(subject);
     throw new ApiError(subject, number, answer.error.description ?? "");
+  }
+}
+
+function putResultOf(subject: string, reply: Delivery): PutResult {
+  const sequence = sequenceOf(reply.data);
+  if (sequence !== undefined) return { refused: false, sequence };
+  if (reply.status === 503) throw new Lost(subject);
+  const answer = ownJson<ApiReply & { readonly seq: number }>(textOfBytes(reply.data));
+  if (answer.error === undefined) return { refused: false, sequence: answer.seq };
+  const number = answer.error.err_code ?? answer.error.code;
+  if (WRONG_LAST.has(number)) return REFUSED;
+  if (NOT_NOW.has(number)) throw new Lost(subject);
+  throw new ApiError(subject, number, answer.error.description ?? "");
+}
+
+const STORED = Buffer.from('{"stream":"');
+const SEQUENCE = Buffer.from('","seq":');
+const ZERO = 0x30;
+
+/** The sequence in the usual answer to a write, which comes so often that JSON would be felt. Undefined: it is another answer. */
+function sequenceOf(data: Uint8Array): number | undefined {
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  for (let at = 0; at < STORED.length; at += 1) if (bytes[at] !== STORED[at]) return undefined;
+  const found = bytes.indexOf(SEQUENCE, STORED.length);
+  if (found === -1) return undefined;
+  let sequence = 0;
+  for (let at = found + SEQUENCE.length; ; at += 1) {
+    const digit = (bytes[at] ?? 0) - ZERO;
+    if (digit < 0 || digit > 9) return sequence === 0 ? undefined : sequence;
+    sequence = sequence * 10 + digit;
   }
 }
 

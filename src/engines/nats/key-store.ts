@@ -275,7 +275,30 @@ export class KeyStore {
     };
   }
 
-  async #put(key: string, seen: Seen, state: KeyState, clean: boolean, isGood = always): Promise<Seen | undefined> {
+  /**
+   * The first message of a key that is most likely idle, without a promise: `answer` hears of its sequence, or that the key
+   * is not idle, or what went wrong.
+   */
+  begin(key: string, state: KeyState, answer: (written: Promise<Seen | undefined> | Seen | undefined) => void): void {
+    const begun = this.clock.monotonic();
+    this.js.putThen(
+      this.subjectOf(key, state),
+      encodeState(state),
+      { expect: 0, check: this.subjects.state(key) },
+      (result) => answer(result.refused ? undefined : { sequence: result.sequence, state }),
+      (error) => answer(this.#put(key, UNSEEN, state, true, always, { begun, error })),
+    );
+  }
+
+  /** @param before what became of an earlier try */
+  async #put(
+    key: string,
+    seen: Seen,
+    state: KeyState,
+    clean: boolean,
+    isGood = always,
+    before?: { readonly begun: number; readonly error: Error },
+  ): Promise<Seen | undefined> {
     const subject = this.subjectOf(key, state);
     const options = {
       expect: seen.sequence,
@@ -287,9 +310,11 @@ export class KeyStore {
     };
     const data = encodeState(state);
     let lost = false;
-    const begun = this.clock.monotonic();
+    let thrown = before?.error;
+    const begun = before?.begun ?? this.clock.monotonic();
     for (let tries = MOST_TRIES; ; tries -= 1) {
       try {
+        if (thrown !== undefined) throw thrown;
         const result = await this.js.put(subject, data, options);
         if (!result.refused) return settled(result.sequence, state);
         if (!lost) return undefined;
@@ -298,6 +323,7 @@ export class KeyStore {
         throw new OutcomeUnknown("a change of a key");
       } catch (error) {
         if (!(error instanceof Lost)) throw error;
+        thrown = undefined;
         lost = true;
         if (tries <= 1 || !isGood()) throw new OutcomeUnknown("a change of a key", { cause: error });
         const now = await this.read(key).catch((cause: unknown) => {
@@ -352,7 +378,7 @@ function always(): boolean {
 }
 
 /** A state as whoever reads it will see it: what was "this very message" has a number now. */
-function settled(sequence: number, state: KeyState): Seen {
+export function settled(sequence: number, state: KeyState): Seen {
   const items = state.items.some(({ place }) => place === 0)
     ? state.items.map((item) => (item.place === 0 ? { ...item, place: sequence } : item))
     : state.items;

@@ -2,6 +2,7 @@
  * How keys stood when this process last wrote them, within bounds. It may be outdated: a write that rests on it is refused.
  * Two generations, because a map that loses its oldest entry at every step has to search for it.
  */
+import { settled } from "./key-store.ts";
 import { totalOf } from "./rules.ts";
 import type { Seen } from "./state.ts";
 
@@ -16,7 +17,8 @@ export class Remembered {
   #bytes = 0;
 
   get(key: string): Seen | undefined {
-    return this.#young.get(key) ?? this.#old.get(key);
+    const seen = this.#young.get(key) ?? this.#old.get(key);
+    return seen === undefined ? undefined : settled(seen.sequence, seen.state);
   }
 
   has(key: string): boolean {

@@ -12,7 +12,7 @@ import type { KeyStore } from "./key-store.ts";
 import { assignedId, type FoundReceipt, itemId, type Receipt } from "./receipts.ts";
 import { Remembered } from "./remembered.ts";
 import { ended, free, join, lifts, NO_HEADS, STAYS_ANNOUNCED, takeAll, totalOf } from "./rules.ts";
-import { type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
+import { type KeyItem, type KeyState, NOTHING, type Seen, UNSEEN, type Waiting } from "./state.ts";
 
 /** Keys of which this process remembers how much may be added. */
 const MOST_ALLOWANCES = 20_000;
@@ -24,9 +24,47 @@ const MOST_TOGETHER = 256;
 /** Beyond this many, what a key or queue holds is not counted before every item. */
 const EXACT_BELOW = 1_000;
 
+const NONE: readonly string[] = [];
+
 export interface Arrival {
   readonly item: KeyItem;
   readonly front: boolean;
+}
+
+/** Many answers, and one promise. */
+class Joint {
+  readonly #all = Promise.withResolvers<void>();
+  #open = 1;
+
+  /** Resolves when all that were expected are there. */
+  get all(): Promise<void> {
+    this.#close();
+    return this.#all.promise;
+  }
+
+  expect(): void {
+    this.#open += 1;
+  }
+
+  take<T>(answer: T | Promise<T>, keep: (value: T) => void): void {
+    if (!(answer instanceof Promise)) {
+      keep(answer);
+      this.#close();
+      return;
+    }
+    answer.then(
+      (value) => {
+        keep(value);
+        this.#close();
+      },
+      (error: unknown) => this.#all.reject(asError(error)),
+    );
+  }
+
+  #close(): void {
+    this.#open -= 1;
+    if (this.#open === 0) this.#all.resolve();
+  }
 }
 
 export class Submitter {
@@ -36,6 +74,8 @@ export class Submitter {
   readonly #levels: readonly string[];
   /** Submissions of one key take effect one after the other. */
   readonly #lanes = new Map<string, Promise<unknown>>();
+  /** Keys whose first message is on its way, with who waits for it. */
+  readonly #fresh = new Map<string, PromiseWithResolvers<void> | undefined>();
   /** What this process wrote itself spares it a look. */
   readonly #remembered = new Remembered();
   /** Per key: items that may be added before its line is counted again. */
@@ -50,14 +90,16 @@ export class Submitter {
 
   /** Results in the order of the submissions. */
   async submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
-    const [first] = submissions;
-    if (submissions.length === 1 && first !== undefined) {
-      const key = tokenOf(first.key);
-      return [await this.#inLane(key, () => this.#acceptOne(key, first))];
-    }
     const results: SubmitResult[] = [];
     const lanes = new Map<string, { readonly index: number; readonly submission: Submission }[]>();
+    const fresh = new Joint();
     for (const [index, submission] of submissions.entries()) {
+      const key = tokenOf(submission.key);
+      if (!lanes.has(submission.key) && this.#isFresh(key, submission)) {
+        fresh.expect();
+        this.#begin(key, submission, (result) => fresh.take(result, (value) => (results[index] = value)));
+        continue;
+      }
       const lane = lanes.get(submission.key);
       if (lane === undefined) lanes.set(submission.key, [{ index, submission }]);
       else lane.push({ index, submission });
@@ -76,7 +118,7 @@ export class Submitter {
         if (answer !== undefined) results[index] = answer;
       }
     });
-    const lost = (await Promise.allSettled(begun)).find((one) => one.status === "rejected");
+    const lost = (await Promise.allSettled([...begun, fresh.all])).find((one) => one.status === "rejected");
     if (lost !== undefined) throw asError(lost.reason);
     return results;
   }
@@ -86,8 +128,47 @@ export class Submitter {
     await this.#inLane(key, () => this.#join(key, arrival.item, arrival.front));
   }
 
+  /** This process knows nothing of the key: most likely it is idle. */
+  #isFresh(key: string, submission: Submission): boolean {
+    return this.#isPlain(submission) && !this.#lanes.has(key) && !this.#fresh.has(key) && !this.#remembered.has(key);
+  }
+
+  /** One message and no promise, if the key is idle indeed. */
+  #begin(key: string, submission: Submission, answer: (result: SubmitResult | Promise<SubmitResult>) => void): void {
+    const item = this.#itemOf(submission);
+    const state: KeyState = { ...NOTHING, kind: "ready", nonce: this.#store.nonce(), items: [item] };
+    this.#fresh.set(key, undefined);
+    this.#store.begin(key, state, (written) => {
+      if (written === undefined || written instanceof Promise) {
+        answer(this.#goOn(key, item, written));
+        return;
+      }
+      this.#remembered.set(key, written);
+      this.#endFresh(key);
+      answer(this.#accepted(key, submission.key, item, NONE));
+    });
+  }
+
+  /** The key is busy, or the reply was lost. */
+  async #goOn(key: string, item: KeyItem, written: Promise<Seen | undefined> | undefined): Promise<SubmitResult> {
+    try {
+      if ((await written) !== undefined) return this.#accepted(key, textOf(key), item, NONE);
+      return await this.#joined(key, item, false);
+    } finally {
+      this.#endFresh(key);
+    }
+  }
+
+  #endFresh(key: string): void {
+    const waiting = this.#fresh.get(key);
+    this.#fresh.delete(key);
+    waiting?.resolve();
+  }
+
   async #inLane<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#lanes.get(key);
+    const fresh = this.#fresh.has(key) ? (this.#fresh.get(key) ?? Promise.withResolvers<void>()) : undefined;
+    if (fresh !== undefined) this.#fresh.set(key, fresh);
+    const before = this.#lanes.get(key) ?? fresh?.promise;
     const mine = before === undefined ? work() : before.then(work, work);
     this.#lanes.set(key, mine);
     try {
@@ -142,7 +223,7 @@ export class Submitter {
     const carried = this.#carry(seen.state, items);
     const count =
       carried.count > 0 ? await this.#writeTogether(key, seen, carried) : await this.#appendTogether(key, seen, items);
-    return items.slice(0, count).map((item) => this.#accepted(key, item, []));
+    return items.slice(0, count).map((item) => this.#accepted(key, textOf(key), item, []));
   }
 
   /** As many items as the key's own state can take. */
@@ -256,15 +337,15 @@ export class Submitter {
     if (delayMs > 0) {
       const named = { ...item, id: item.id ?? assignedId(key, item.unique) };
       await this.#store.receipts.delay(key, named, item.submittedAt + delayMs, false);
-      return this.#accepted(key, named, replaced);
+      return this.#accepted(key, textOf(key), named, replaced);
     }
-    if (mode === "latest") return this.#accepted(key, item, replaced);
+    if (mode === "latest") return this.#accepted(key, textOf(key), item, replaced);
     return await this.#joined(key, item, mode === "strict");
   }
 
   async #joined(key: string, item: KeyItem, strict: boolean): Promise<SubmitResult> {
     const error = await this.#join(key, item, false, strict);
-    return error === undefined ? this.#accepted(key, item, []) : { ok: false, error };
+    return error === undefined ? this.#accepted(key, textOf(key), item, []) : { ok: false, error };
   }
 
   /** Brings an item to its key. Gives why it is refused, if it is. */
@@ -427,10 +508,10 @@ export class Submitter {
     };
   }
 
-  #accepted(key: string, item: KeyItem, replaced: readonly string[]): SubmitResult {
+  #accepted(key: string, name: string, item: KeyItem, replaced: readonly string[]): SubmitResult {
     const accepted: Accepted = {
       id: itemId(item, key),
-      key: textOf(key),
+      key: name,
       level: this.#levels[item.level] ?? "",
       at: item.submittedAt,
       duplicate: false,
