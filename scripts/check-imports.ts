@@ -9,12 +9,13 @@ import { dirname, join, normalize, sep } from "node:path";
 /** Most basic last; "root" is src/index.ts. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
   cli: ["root"],
-  conformance: ["engine", "domain"],
-  root: ["client", "worker", "engine", "domain"],
-  client: ["worker", "engine", "domain"],
+  conformance: ["engine", "locks", "domain"],
+  root: ["client", "worker", "engine", "locks", "domain"],
+  client: ["worker", "engine", "locks", "domain"],
   worker: ["engine", "domain"],
-  engines: ["engine", "domain"],
-  engine: ["domain"],
+  engines: ["engine", "locks", "domain"],
+  engine: ["locks", "domain"],
+  locks: ["domain"],
   domain: [],
 };
 
@@ -55,7 +56,7 @@ function problemsOf({ from, to, lazy }: Import): readonly string[] {
   const target = layerOf(to);
   if (target === "engines" && layer === "engines" && engineOf(from) !== engineOf(to))
     return [`${from}: imports another engine, ${to}`];
-  if (target === "engines" && layer === "client") {
+  if ((target === "engines" || isLockStore(to)) && layer === "client") {
     return lazy ? [] : [`${from}: imports ${to} statically; every driver would be loaded with the root`];
   }
   return target === layer || below.includes(target)
@@ -83,6 +84,11 @@ function cycles(files: readonly string[], imports: readonly Import[]): readonly 
 function layerOf(file: string): string {
   const [, folder = "", ...rest] = file.split(sep);
   return rest.length === 0 ? "root" : folder;
+}
+
+/** A store that only knows locks: a folder of its own under src/locks. */
+function isLockStore(file: string): boolean {
+  return layerOf(file) === "locks" && file.split(sep).length > 3;
 }
 
 function engineOf(file: string): string {

@@ -27,7 +27,7 @@ export interface Locks {
    * Takes one of the lock's slots, in the order of arrival where `limits.fair` says so. Waits without polling until it has one or
    * `signal` fires; a signal that has fired before makes it a try. A hold that raced with the signal is still
    * returned: none is ever made that nobody hears of. Two calls under one session exclude each other like strangers.
-   * Rejects with `LeaseLost` when the session ends before.
+   * Rejects with `SessionLost` when the session ends before.
    */
   acquire(request: AcquireRequest): Promise<AcquireResult>;
 
