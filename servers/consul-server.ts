@@ -1,0 +1,242 @@
+/** A Consul server that belongs to this process: started by it, stopped by it, gone with it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ConsulBinary, findConsul } from "./consul-binary.ts";
+import { freePort } from "./free-port.ts";
+import { guard } from "./guard.ts";
+
+export interface ConsulServerOptions {
+  /** More settings for its configuration, as Consul's documentation names them. */
+  readonly config?: Readonly<Record<string, unknown>>;
+}
+
+/** Its place in a cluster, which must be known before any server of it starts. */
+export interface ConsulPlace {
+  readonly serfPort: number;
+  readonly size: number;
+  readonly join: readonly number[];
+}
+
+const START_MS = 30_000;
+const STOP_MS = 5_000;
+const LOOK_EVERY_MS = 50;
+const TAIL_LINES = 30;
+const PORT_TRIES = 5;
+
+export async function startConsulServer(options: ConsulServerOptions = {}): Promise<ConsulServer> {
+  const binary = await findConsul();
+  for (let tries = 1; ; tries += 1) {
+    const server = new ConsulServer(binary, await somePorts(), options);
+    try {
+      await server.restart();
+      return server;
+    } catch (error) {
+      const taken = server.log().includes("address already in use");
+      await server.stop();
+      if (!taken || tries === PORT_TRIES) throw error;
+    }
+  }
+}
+
+/** Resolves when all servers know their leader. */
+export async function startConsulCluster(options: ConsulServerOptions = {}, size = 3): Promise<ConsulCluster> {
+  const binary = await findConsul();
+  const ports = await Promise.all(Array.from({ length: size }, () => somePorts()));
+  const join = ports.map(({ serfPort }) => serfPort);
+  const servers = ports.map((one) => new ConsulServer(binary, { ...one, size, join }, options));
+  const stop = async (): Promise<void> => {
+    await Promise.all(servers.map((server) => server.stop()));
+  };
+  try {
+    await Promise.all(servers.map((server) => server.restart()));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { servers, stop, [Symbol.asyncDispose]: stop };
+}
+
+export interface ConsulCluster extends AsyncDisposable {
+  readonly servers: readonly ConsulServer[];
+  stop(): Promise<void>;
+}
+
+async function somePorts(): Promise<ConsulPlace & { readonly port: number; readonly rpcPort: number }> {
+  const [port, serfPort, rpcPort] = [await freePort(), await freePort(), await freePort()];
+  return { port, serfPort, rpcPort, size: 1, join: [] };
+}
+
+export class ConsulServer implements AsyncDisposable {
+  readonly version: string;
+  readonly port: number;
+  /** `host:port` of its HTTP API. */
+  readonly address: string;
+  readonly folder: string;
+  readonly #program: string;
+  readonly #logFile: string;
+  #process: ChildProcess | undefined;
+
+  constructor(
+    { program, version }: ConsulBinary,
+    place: ConsulPlace & { readonly port: number; readonly rpcPort: number },
+    { config = {} }: ConsulServerOptions,
+  ) {
+    this.#program = program;
+    this.version = version;
+    this.port = place.port;
+    this.address = `127.0.0.1:${place.port}`;
+    this.folder = mkdtempSync(join(tmpdir(), "baton-consul-"));
+    this.#logFile = join(this.folder, "consul.log");
+    const settings = {
+      server: true,
+      bootstrap_expect: place.size,
+      node_name: `baton-${place.port}`,
+      data_dir: join(this.folder, "data"),
+      bind_addr: "127.0.0.1",
+      client_addr: "127.0.0.1",
+      retry_join: place.join.map((port) => `127.0.0.1:${port}`),
+      retry_interval: "200ms",
+      disable_update_check: true,
+      // A test that waits for an election would otherwise wait five times as long.
+      performance: { raft_multiplier: 1 },
+      ...config,
+      ports: {
+        http: place.port,
+        serf_lan: place.serfPort,
+        server: place.rpcPort,
+        dns: -1,
+        grpc: -1,
+        serf_wan: -1,
+        ...(isRecord(config["ports"]) ? config["ports"] : {}),
+      },
+    };
+    writeFileSync(join(this.folder, "consul.json"), JSON.stringify(settings));
+  }
+
+  get isRunning(): boolean {
+    return this.#process !== undefined;
+  }
+
+  get pid(): number {
+    const pid = this.#process?.pid;
+    if (pid === undefined) throw new Error("The Consul server is not running.");
+    return pid;
+  }
+
+  /** The last lines of its log, over all of its starts. */
+  log(): string {
+    const whole = existsSync(this.#logFile) ? readFileSync(this.#logFile, "utf8") : "";
+    return whole.trimEnd().split("\n").slice(-TAIL_LINES).join("\n");
+  }
+
+  /** At once. Resolves when it has ended; what it has written stays. */
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  /** On the same ports, with the same data. Stops it first if it runs; resolves when it knows its leader. */
+  async restart(): Promise<void> {
+    await this.#end("SIGTERM");
+    this.#launch();
+    try {
+      await this.ready();
+    } catch (error) {
+      await this.#end("SIGKILL");
+      throw error;
+    }
+  }
+
+  /** Whether it is up, has a leader, and that leader takes writes. */
+  async ready(): Promise<void> {
+    const end = performance.now() + START_MS;
+    for (;;) {
+      if (await hasLeader(this.address)) return;
+      if (!this.isRunning) throw new Error(`The Consul server ended:\n${this.log()}`);
+      if (performance.now() > end) {
+        throw new Error(`The Consul server has no leader after ${START_MS} ms:\n${this.log()}`);
+      }
+      await sleep(LOOK_EVERY_MS);
+    }
+  }
+
+  /** Whether it is the one that decides, for tests that take it away. */
+  async isLeader(): Promise<boolean> {
+    const response = await fetch(`http://${this.address}/v1/agent/self`);
+    const self = (await response.json()) as { readonly Stats: { readonly consul: { readonly leader: string } } };
+    return self.Stats.consul.leader === "true";
+  }
+
+  /** Neither ended nor answering, its connections open: as a machine that hangs. */
+  pause(): void {
+    process.kill(this.pid, "SIGSTOP");
+  }
+
+  resume(): void {
+    process.kill(this.pid, "SIGCONT");
+  }
+
+  /** For good: its folder goes too. */
+  async stop(): Promise<void> {
+    await this.#end("SIGTERM");
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  #launch(): void {
+    const log = openSync(this.#logFile, "a");
+    // In a session of its own: what Ctrl-C means for it is ours to say.
+    const child = spawn(this.#program, ["agent", "-config-file", join(this.folder, "consul.json")], {
+      detached: true,
+      stdio: ["ignore", log, log],
+    });
+    closeSync(log);
+    // Said below: there is no pid.
+    child.once("error", () => undefined);
+    if (child.pid === undefined) throw new Error(`${this.#program} could not be started.`);
+    const release = guard(child.pid, this.folder);
+    child.once("exit", () => {
+      release();
+      if (this.#process === child) this.#process = undefined;
+    });
+    // Somebody who forgot a server still ends, and the guard ends the server.
+    child.unref();
+    this.#process = child;
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#process;
+    if (child === undefined) return;
+    child.ref();
+    const exited = once(child, "exit");
+    child.kill(signal);
+    // One that is paused hears of nothing but SIGKILL.
+    child.kill("SIGCONT");
+    const late = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
+    await exited;
+    clearTimeout(late);
+  }
+}
+
+/** A read that the leader confirms with a majority. One that is refused for want of a token was answered, too. */
+async function hasLeader(address: string): Promise<boolean> {
+  try {
+    const response = await fetch(`http://${address}/v1/kv/baton-is-it-there?consistent`, {
+      signal: AbortSignal.timeout(2_000),
+    });
+    await response.arrayBuffer();
+    return response.status === 404 || response.status === 200 || response.status === 403;
+  } catch {
+    return false;
+  }
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
