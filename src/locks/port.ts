@@ -52,6 +52,7 @@ export interface LockLimits {
   readonly shortestLeaseMs: number;
   readonly longestLeaseMs: number;
   readonly longestDelayMs: number;
+  readonly mostSlots: number;
   /** Those that wait are served in the order in which they came. */
   readonly fair: boolean;
 }

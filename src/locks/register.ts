@@ -1,6 +1,8 @@
 /**
  * What a store must offer so that `locks-on-register.ts` can keep locks in it: named cells that change by compare-and-swap
  * alone. Every engine of ours has one; the rules of locks are written once, above it.
+ *
+ * Names of cells are `kind/rest`: the kind is of lower-case letters, the rest any text that is not empty.
  */
 export interface Register {
   /** The cell as it stands: never an older one than the last write that was answered, whoever wrote it. */
@@ -12,10 +14,13 @@ export interface Register {
    */
   write(request: WriteRequest): Promise<number | undefined>;
 
-  /** Calls back when the cell may have changed. A hint: it may come too often, late, or be lost with the connection, after which it is called once. */
+  /**
+   * Calls back when the cell may have changed. A hint: it may come too often, late, a moment before the change can be read (then
+   * it comes again), or be lost with the connection, after which it is called once. Nothing is said when a cell's time runs out.
+   */
   watch(name: string, changed: () => void): Promise<{ stop(): void }>;
 
-  /** The cells whose names begin with the prefix, by name. */
+  /** The cells whose names begin with the prefix, which holds at least a kind and its `/`; by name. */
   list(prefix: string): Promise<readonly Cell[]>;
 
   close(): Promise<void>;

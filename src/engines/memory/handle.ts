@@ -2,6 +2,7 @@ import type { Instant } from "../../domain/clock.ts";
 import { BatonError, Closed } from "../../domain/errors.ts";
 import { LevelChooser } from "../../domain/level.ts";
 import type * as port from "../../engine/port.ts";
+import type { Locks } from "../../locks/port.ts";
 import { admit } from "./admission.ts";
 import { serve, take } from "./claims.ts";
 import type { StoreCore } from "./core.ts";
@@ -14,14 +15,16 @@ import type { StoredQueue, WaitingClaim } from "./state.ts";
 export class MemoryHandle implements port.Engine {
   readonly name = "memory";
   readonly #store: StoreCore;
+  readonly #locks: Locks;
   /** Per queue, because each queue's levels are weighed on their own. */
   readonly #choosers = new Map<string, LevelChooser>();
   /** What ends the calls that wait. */
   readonly #waiting = new Set<() => void>();
   #closed = false;
 
-  constructor(store: StoreCore) {
+  constructor(store: StoreCore, locks: Locks) {
     this.#store = store;
+    this.#locks = locks;
   }
 
   async declare(request: port.DeclareRequest): Promise<port.QueueDeclaration> {
@@ -113,6 +116,10 @@ export class MemoryHandle implements port.Engine {
     return this.#turn((now) => revive(this.#store.queue(request.queue), request, now));
   }
 
+  locks(): Locks {
+    return this.#locks;
+  }
+
   async check(): Promise<readonly port.Finding[]> {
     this.#checkOpen();
     return [
@@ -128,6 +135,7 @@ export class MemoryHandle implements port.Engine {
   async close(): Promise<void> {
     this.#closed = true;
     for (const end of this.#waiting) end();
+    await this.#locks.close();
   }
 
   #turn<T>(work: (now: Instant) => T): T {
