@@ -1,0 +1,45 @@
+import type { Clock, Timer } from "../../domain/clock.ts";
+
+/** Any long time will do: the timer only keeps the process alive. */
+const KEEP_ALIVE_MS = 2 ** 30;
+
+/** How long somebody waits: over when the time is up, when another signal fires, or when it is told to end. */
+export class Patience implements Disposable {
+  readonly #controller = new AbortController();
+  readonly #outer: AbortSignal | undefined;
+  readonly #timer: Timer | undefined;
+  readonly #alive: NodeJS.Timeout | undefined;
+
+  /** Zero: it is over before it begins. Infinity: for ever. */
+  constructor(clock: Clock, waitMs: number, outer?: AbortSignal) {
+    this.#outer = outer;
+    if (waitMs === 0 || outer?.aborted === true) {
+      this.end();
+      return;
+    }
+    outer?.addEventListener("abort", this.end);
+    if (waitMs !== Infinity) this.#timer = clock.setTimer(waitMs, this.end);
+    // Whoever waits is a reason for the process to live, whether or not its store has an open handle.
+    this.#alive = setInterval(() => undefined, KEEP_ALIVE_MS);
+  }
+
+  /** Fires when it is over. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  readonly end = (): void => this.#controller.abort();
+
+  [Symbol.dispose](): void {
+    this.#outer?.removeEventListener("abort", this.end);
+    this.#timer?.cancel();
+    clearInterval(this.#alive);
+  }
+}
+
+/** Waits, and keeps the process alive. Resolves early when the signal fires. */
+export async function waitFor(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  using patience = new Patience(clock, ms, signal);
+  if (patience.signal.aborted) return;
+  await new Promise<void>((resolve) => patience.signal.addEventListener("abort", () => resolve()));
+}

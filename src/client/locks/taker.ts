@@ -1,0 +1,14 @@
+import type { Hold } from "./hold.ts";
+import type { LockSession } from "./lock-session.ts";
+import type { LockSettings } from "./options.ts";
+
+/** A hold and the session that keeps it. */
+export interface Taken {
+  readonly session: LockSession;
+  readonly held: Hold;
+}
+
+/** Acquires locks under whichever session is right for the lease. */
+export interface Taker {
+  take(name: string, leaseMs: number, settings: LockSettings): Promise<Taken>;
+}
