@@ -310,7 +310,13 @@ export class World implements Stage {
     const call = this.nextCall();
     this.#open.set(call, process);
     try {
-      const lease = await process.engine.hold({ queue: QUEUE, key, worker: "holder", leaseMs: this.plan.leaseMs });
+      const lease = await process.engine.hold({
+        queue: QUEUE,
+        key,
+        worker: "holder",
+        leaseMs: this.plan.leaseMs,
+        signal: AbortSignal.abort(),
+      });
       if (lease === undefined) return;
       const number = this.granted(process, lease);
       await process.sleep(forMs);

@@ -1,0 +1,78 @@
+/** Who is to be told when something is published on a subject, with one subscription per subject. */
+import type { Clock, Timer } from "../../domain/clock.ts";
+import type { Subscription, Wire } from "./wire.ts";
+
+/**
+ * A server hands a message to listeners before it has stored it, and in a cluster before most replicas have: whoever reads at
+ * once may find what was there before. So they are told again after these.
+ */
+const ECHOES_MS = [10, 90] as const;
+
+interface Watched {
+  readonly listeners: Set<() => void>;
+  readonly subscription: Subscription;
+  echo: Timer | undefined;
+}
+
+export class Watches {
+  readonly #wire: Wire;
+  readonly #clock: Clock;
+  readonly #watched = new Map<string, Watched>();
+  #isListening = false;
+
+  constructor(wire: Wire, clock: Clock) {
+    this.#wire = wire;
+    this.#clock = clock;
+  }
+
+  add(subject: string, listener: () => void): { stop(): void } {
+    this.#listen();
+    // One that is added twice is two.
+    const own = (): void => listener();
+    const watched = this.#watched.get(subject) ?? this.#begin(subject);
+    watched.listeners.add(own);
+    return {
+      stop: () => {
+        if (watched.listeners.delete(own) && watched.listeners.size === 0) this.#end(subject, watched);
+      },
+    };
+  }
+
+  close(): void {
+    for (const [subject, watched] of this.#watched) this.#end(subject, watched);
+  }
+
+  #begin(subject: string): Watched {
+    const watched: Watched = {
+      listeners: new Set(),
+      subscription: this.#wire.subscribe(subject, () => this.#hear(watched)),
+      echo: undefined,
+    };
+    this.#watched.set(subject, watched);
+    return watched;
+  }
+
+  #end(subject: string, watched: Watched): void {
+    watched.echo?.cancel();
+    watched.subscription.unsubscribe();
+    watched.listeners.clear();
+    if (this.#watched.get(subject) === watched) this.#watched.delete(subject);
+  }
+
+  /** Whatever was published while the connection was away was not heard. */
+  #listen(): void {
+    if (this.#isListening) return;
+    this.#isListening = true;
+    this.#wire.watch((up) => {
+      if (up) for (const watched of this.#watched.values()) this.#hear(watched);
+    });
+  }
+
+  #hear(watched: Watched, echo = 0): void {
+    watched.echo?.cancel();
+    const delayMs = ECHOES_MS[echo];
+    watched.echo =
+      delayMs === undefined ? undefined : this.#clock.setTimer(delayMs, () => this.#hear(watched, echo + 1));
+    for (const listener of watched.listeners) listener();
+  }
+}
