@@ -32,7 +32,7 @@ export class GuardedCommand {
     this.#onOver = onOver;
     this.#child = spawn(request.command, request.commandArguments, {
       env: { ...process.env, ...request.environment },
-      stdio: ["pipe", "inherit", "pipe"],
+      stdio: request.input === undefined ? "inherit" : ["pipe", "inherit", "pipe"],
       // A group of its own, so that Ctrl-C in a terminal reaches the worker only, and so that it can be ended as a whole.
       detached: HAS_GROUPS,
       windowsHide: true,
@@ -40,7 +40,7 @@ export class GuardedCommand {
     this.#tail = new StderrTail(this.#child.stderr, stderr);
     // Reading the payload is the command's choice.
     this.#child.stdin?.on("error", () => undefined);
-    this.#child.stdin?.end(request.input);
+    if (request.input !== undefined) this.#child.stdin?.end(request.input);
     this.#child.on("error", (error: NodeJS.ErrnoException) => {
       if (this.pid !== undefined) return;
       this.#finish({ type: "not-started", code: error.code ?? "UNKNOWN", message: error.message });
@@ -51,6 +51,11 @@ export class GuardedCommand {
 
   get pid(): number | undefined {
     return this.#child.pid;
+  }
+
+  /** Passed on from whoever sent it to us. */
+  signal(signal: NodeJS.Signals): void {
+    if (this.#state !== "over") this.#signal(signal);
   }
 
   /** The worker is alive and has renewed the lease. */

@@ -38,6 +38,9 @@ process.on("message", (message: unknown) => {
     case "renewed":
       for (const { run, deadlines } of message.runs) commands.get(run)?.renewed(deadlines);
       return;
+    case "signal":
+      for (const command of commands.values()) command.signal(message.signal);
+      return;
     case "end":
       commands.get(message.run)?.end(message.killAfterMs);
   }

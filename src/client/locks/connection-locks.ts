@@ -87,12 +87,15 @@ export class ConnectionLocks implements Taker {
     }
   }
 
+  owns(sessionId: string): boolean {
+    return [...this.#sessions].some(({ id }) => id === sessionId);
+  }
+
   async close(grace: number | string): Promise<void> {
     this.#closed = true;
     await Promise.all([...this.#elections].map((election) => election.stop({ grace })));
     await Promise.allSettled(this.#shared.values());
     await Promise.all([...this.#sessions].map((session) => session.close({ grace })));
-    await this.#context.locks.close();
   }
 
   async #share(leaseMs: number): Promise<LockSession> {

@@ -23,7 +23,7 @@ export interface ElectionOptions {
 }
 
 export interface Leader extends HolderReport {
-  /** It is this election of this process. */
+  /** It is this connection. */
   readonly me: boolean;
 }
 
@@ -218,7 +218,7 @@ export class Election implements AsyncDisposable {
   }
 
   #leaderOf(holder: HolderReport | undefined): Leader | undefined {
-    return holder === undefined ? undefined : { ...holder, me: holder.fence === this.#term?.held.fence };
+    return holder === undefined ? undefined : { ...holder, me: this.#taker.owns(holder.session) };
   }
 }
 

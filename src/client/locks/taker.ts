@@ -11,4 +11,6 @@ export interface Taken {
 /** Acquires locks under whichever session is right for the lease. */
 export interface Taker {
   take(name: string, leaseMs: number, settings: LockSettings): Promise<Taken>;
+  /** Whether a session is one of this connection's. */
+  owns(sessionId: string): boolean;
 }
