@@ -15,6 +15,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   worker: ["engine", "domain"],
   engines: ["engine", "locks", "domain"],
   engine: ["locks", "domain"],
+  consul: ["locks", "domain"],
   locks: ["domain"],
   domain: [],
 };
@@ -56,7 +57,7 @@ function problemsOf({ from, to, lazy }: Import): readonly string[] {
   const target = layerOf(to);
   if (target === "engines" && layer === "engines" && engineOf(from) !== engineOf(to))
     return [`${from}: imports another engine, ${to}`];
-  if ((target === "engines" || isLockStore(to)) && layer === "client") {
+  if ((target === "engines" || target === "consul") && layer === "client") {
     return lazy ? [] : [`${from}: imports ${to} statically; every driver would be loaded with the root`];
   }
   return target === layer || below.includes(target)
@@ -84,11 +85,6 @@ function cycles(files: readonly string[], imports: readonly Import[]): readonly 
 function layerOf(file: string): string {
   const [, folder = "", ...rest] = file.split(sep);
   return rest.length === 0 ? "root" : folder;
-}
-
-/** A store that only knows locks: a folder of its own under src/locks. */
-function isLockStore(file: string): boolean {
-  return layerOf(file) === "locks" && file.split(sep).length > 3;
 }
 
 function engineOf(file: string): string {

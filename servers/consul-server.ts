@@ -18,7 +18,7 @@ export interface ConsulServerOptions {
 export interface ConsulPlace {
   readonly serfPort: number;
   readonly size: number;
-  readonly join: readonly number[];
+  readonly peers: readonly number[];
 }
 
 const START_MS = 30_000;
@@ -46,8 +46,8 @@ export async function startConsulServer(options: ConsulServerOptions = {}): Prom
 export async function startConsulCluster(options: ConsulServerOptions = {}, size = 3): Promise<ConsulCluster> {
   const binary = await findConsul();
   const ports = await Promise.all(Array.from({ length: size }, () => somePorts()));
-  const join = ports.map(({ serfPort }) => serfPort);
-  const servers = ports.map((one) => new ConsulServer(binary, { ...one, size, join }, options));
+  const peers = ports.map(({ serfPort }) => serfPort);
+  const servers = ports.map((one) => new ConsulServer(binary, { ...one, size, peers }, options));
   const stop = async (): Promise<void> => {
     await Promise.all(servers.map((server) => server.stop()));
   };
@@ -67,7 +67,7 @@ export interface ConsulCluster extends AsyncDisposable {
 
 async function somePorts(): Promise<ConsulPlace & { readonly port: number; readonly rpcPort: number }> {
   const [port, serfPort, rpcPort] = [await freePort(), await freePort(), await freePort()];
-  return { port, serfPort, rpcPort, size: 1, join: [] };
+  return { port, serfPort, rpcPort, size: 1, peers: [] };
 }
 
 export class ConsulServer implements AsyncDisposable {
@@ -98,7 +98,7 @@ export class ConsulServer implements AsyncDisposable {
       data_dir: join(this.folder, "data"),
       bind_addr: "127.0.0.1",
       client_addr: "127.0.0.1",
-      retry_join: place.join.map((port) => `127.0.0.1:${port}`),
+      retry_join: place.peers.map((port) => `127.0.0.1:${port}`),
       retry_interval: "200ms",
       disable_update_check: true,
       // A test that waits for an election would otherwise wait five times as long.

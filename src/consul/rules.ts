@@ -1,0 +1,221 @@
+/** How a lock may change: decided here from what was read, done by one transaction, which fails if something else was faster. */
+import { InvalidInput } from "../domain/errors.ts";
+import type { HolderReport, LockReport } from "../locks/port.ts";
+import type { Step } from "./api.ts";
+import {
+  type Coordination,
+  coordinationKey,
+  type HolderRecord,
+  type LockState,
+  slotKey,
+  type SlotEntry,
+  type TakenSlot,
+  waiterKey,
+} from "./lock-keys.ts";
+
+/** Consul takes 64 steps in a transaction; a grant has few of its own. */
+const MOST_REMOVALS = 32;
+
+/** Somebody who wants a slot. */
+export interface Contender {
+  readonly nonce: string;
+  readonly slots: number;
+  readonly delayMs: number;
+  readonly consulSession: string;
+  readonly record: HolderRecord;
+}
+
+export type Decision =
+  | { readonly kind: "held"; readonly slot: number; readonly fence: number }
+  /** `lockStep`: the one that fails alone while Consul delays the slot. */
+  | { readonly kind: "take"; readonly slot: number; readonly steps: readonly Step[]; readonly lockStep: number }
+  | { readonly kind: "wait"; readonly why: "held" | "delayed" | "retired"; readonly until?: number };
+
+/** @param notBefore slots that Consul has refused for their delay, with the time at which it is asked again */
+export function decide(
+  lock: string,
+  state: LockState,
+  contender: Contender,
+  notBefore: ReadonlyMap<number, number>,
+  now: number,
+): Decision {
+  const mine = slotOf(state, contender.nonce);
+  if (mine !== undefined) return { kind: "held", slot: mine[0], fence: mine[1].modifyIndex };
+  checkSlots(state, contender.slots, now);
+  const retiredUntil = state.coordination?.retiredUntil ?? 0;
+  if (retiredUntil > now) return { kind: "wait", why: "retired", until: retiredUntil };
+  const free = Array.from({ length: contender.slots }, (_, one) => one).filter((one) => !isHeld(state, one));
+  const ready = free.filter((one) => (notBefore.get(one) ?? 0) <= now);
+  const ahead = aheadOf(state, contender.nonce);
+  const slot = ready[ahead];
+  if (slot !== undefined) return { kind: "take", slot, ...stepsToTake(lock, state, contender, slot, now) };
+  const next = free.map((one) => notBefore.get(one) ?? 0).filter((time) => time > now);
+  return free.length > ahead && next.length > 0
+    ? { kind: "wait", why: "delayed", until: Math.min(...next) }
+    : { kind: "wait", why: "held" };
+}
+
+/** Undefined: it is not held under this nonce any more. */
+export function stepsToRelease(
+  lock: string,
+  state: LockState,
+  nonce: string,
+  retiredUntil: number | undefined,
+  now: number,
+): readonly Step[] | undefined {
+  const found = slotOf(state, nonce);
+  const { coordination, coordinationIndex } = state;
+  if (found === undefined || coordination === undefined) return undefined;
+  const [slot, { key, modifyIndex }] = found;
+  const next: Coordination = {
+    ...coordination,
+    taken: othersTaken(state, slot, now),
+    ...(retiredUntil === undefined ? {} : { retiredUntil }),
+  };
+  return [{ verb: "delete-cas", key, index: modifyIndex }, coordinate(lock, coordinationIndex, next)];
+}
+
+/** For the only slot of a lock, with nothing read before: what the grant wrote has not changed since. */
+export function stepsToReleaseOnly(lock: string, fence: number, retiredUntil: number | undefined): readonly Step[] {
+  const next: Coordination = { slots: 1, taken: [], ...(retiredUntil === undefined ? {} : { retiredUntil }) };
+  return [{ verb: "delete-cas", key: slotKey(lock, 0), index: fence }, coordinate(lock, fence, next)];
+}
+
+/** Writes down losses that nobody has written down yet, so that all who look hear the same. */
+export function stepsToNoteLosses(lock: string, state: LockState, now: number): readonly Step[] | undefined {
+  const { coordination, coordinationIndex } = state;
+  if (coordination === undefined || !coordination.taken.some((one) => isUnnoted(state, one))) return undefined;
+  const taken = coordination.taken.map((one) =>
+    isUnnoted(state, one) ? { ...one, lostUntil: now + one.delayMs } : one,
+  );
+  return [coordinate(lock, coordinationIndex, { ...coordination, taken })];
+}
+
+/** A coordination key that says nothing any more: a time has passed. */
+export function stepsToSweep(lock: string, state: LockState, now: number): readonly Step[] | undefined {
+  if (state.coordination === undefined || state.slots.size > 0 || isBinding(state, now)) return undefined;
+  return [{ verb: "delete-cas", key: coordinationKey(lock), index: state.coordinationIndex }];
+}
+
+export function reportOf(state: LockState, now: number): LockReport | undefined {
+  const { coordination, slots } = state;
+  const entries = [...slots.values()];
+  const holders = entries.filter(({ session }) => session !== undefined).map(holderOf);
+  const ghosts =
+    holders.length > 0
+      ? []
+      : entries.filter(({ session, record }) => session === undefined && record.data !== undefined);
+  const lastData = ghosts.toSorted((one, other) => other.modifyIndex - one.modifyIndex)[0]?.record.data;
+  if (!isBinding(state, now) && lastData === undefined) return undefined;
+  const delayedUntil = delayOf(state, now);
+  const retiredUntil = coordination?.retiredUntil ?? 0;
+  return {
+    name: state.name,
+    slots: coordination?.slots ?? state.waiters[0]?.record.slots ?? 1,
+    holders,
+    waiting: state.waiters.filter(({ session }) => session !== undefined).length,
+    ...(delayedUntil === undefined ? {} : { delayedUntil }),
+    ...(retiredUntil > now ? { retiredUntil } : {}),
+    ...(lastData === undefined ? {} : { lastData }),
+  };
+}
+
+export function slotOf(state: LockState, nonce: string): readonly [number, SlotEntry] | undefined {
+  for (const [slot, entry] of state.slots) {
+    if (entry.record.nonce === nonce && entry.session !== undefined) return [slot, entry];
+  }
+  return undefined;
+}
+
+function stepsToTake(
+  lock: string,
+  state: LockState,
+  { nonce, slots, delayMs, consulSession, record }: Contender,
+  slot: number,
+  now: number,
+): { readonly steps: readonly Step[]; readonly lockStep: number } {
+  const taken = othersTaken(state, slot, now);
+  const key = slotKey(lock, slot);
+  const before = state.slots.get(slot);
+  const dead = state.waiters.filter((one) => one.session === undefined || one.nonce === nonce).slice(0, MOST_REMOVALS);
+  const steps: Step[] = [
+    coordinate(lock, state.coordinationIndex, { slots, taken: [...taken, { slot, delayMs }] }),
+    // Consul lets a session lock what it has locked already, so that the slot is free must be asked for.
+    before === undefined ? { verb: "check-not-exists", key } : { verb: "check-index", key, index: before.modifyIndex },
+    { verb: "lock", key, session: consulSession, value: JSON.stringify(record) },
+    ...dead.map((one): Step => ({ verb: "delete", key: waiterKey(lock, one.nonce) })),
+  ];
+  return { steps, lockStep: 2 };
+}
+
+function coordinate(lock: string, index: number, next: Coordination): Step {
+  const key = coordinationKey(lock);
+  if (next.taken.length === 0 && next.retiredUntil === undefined) return { verb: "delete-cas", key, index };
+  return { verb: "cas", key, index, value: JSON.stringify(next) };
+}
+
+function checkSlots(state: LockState, slots: number, now: number): void {
+  if (!isBinding(state, now)) return;
+  const agreed = state.coordination?.slots ?? state.waiters[0]?.record.slots ?? slots;
+  if (agreed !== slots) {
+    throw new InvalidInput("slots", slots, `${agreed}, as all others who use the lock ${state.name}`);
+  }
+}
+
+/** Whether anybody holds it, waits for it or is kept from it. */
+function isBinding(state: LockState, now: number): boolean {
+  const { coordination, slots, waiters } = state;
+  if ([...slots.values(), ...waiters].some(({ session }) => session !== undefined)) return true;
+  if ((coordination?.retiredUntil ?? 0) > now) return true;
+  return coordination?.taken.some((one) => isDelayed(state, one, now)) ?? false;
+}
+
+/** Without the slot itself, and without those that are neither held nor delayed any more. */
+function othersTaken(state: LockState, slot: number, now: number): readonly TakenSlot[] {
+  const taken = state.coordination?.taken ?? [];
+  return taken.filter((one) => one.slot !== slot && (isHeld(state, one.slot) || isDelayed(state, one, now)));
+}
+
+function isHeld({ slots }: LockState, slot: number): boolean {
+  return slots.get(slot)?.session !== undefined;
+}
+
+function isDelayed(state: LockState, one: TakenSlot, now: number): boolean {
+  return isUnnoted(state, one) || (one.lostUntil ?? 0) > now;
+}
+
+function isUnnoted(state: LockState, { slot, delayMs, lostUntil }: TakenSlot): boolean {
+  return delayMs > 0 && lostUntil === undefined && !isHeld(state, slot);
+}
+
+/** The end of the first delay, if every slot that is not held is delayed. */
+function delayOf(state: LockState, now: number): number | undefined {
+  const { coordination } = state;
+  if (coordination === undefined) return undefined;
+  const delays: number[] = [];
+  for (let slot = 0; slot < coordination.slots; slot += 1) {
+    if (isHeld(state, slot)) continue;
+    const until = coordination.taken.find((one) => one.slot === slot)?.lostUntil ?? 0;
+    if (until <= now) return undefined;
+    delays.push(until);
+  }
+  return delays.length === 0 ? undefined : Math.min(...delays);
+}
+
+/** Those who wait and came before; whoever does not wait yet comes after all. */
+function aheadOf({ waiters }: LockState, nonce: string): number {
+  const alive = waiters.filter(({ session }) => session !== undefined);
+  const place = alive.findIndex((one) => one.nonce === nonce);
+  return place === -1 ? alive.length : place;
+}
+
+function holderOf({ record, modifyIndex }: SlotEntry): HolderReport {
+  return {
+    owner: record.owner,
+    session: record.session,
+    // A slot that is held is never written again, so the index of its key is still that of the grant.
+    fence: modifyIndex,
+    since: record.since,
+    ...(record.data === undefined ? {} : { data: record.data }),
+  };
+}
