@@ -6,6 +6,8 @@ import { StderrTail } from "./stderr-tail.ts";
 
 /** What a command leaves running when it ends by itself gets this long after SIGTERM. */
 const LEFTOVERS_MS = 1_000;
+/** Between SIGTERM and SIGKILL when the lease runs out. Most leases leave less: nobody else can have the key before. */
+const LONGEST_PATIENCE_MS = 5_000;
 /** A wall clock that was set, or a machine that slept, moves a deadline without any timer noticing. */
 const LONGEST_WAIT_MS = 250;
 
@@ -90,7 +92,9 @@ export class GuardedCommand {
     const nowMs = monotonicMs();
     if (this.#state === "running") {
       // Fixed now: a worker that comes back late with a renewal must not give a command more time that it was told to end.
-      if (leftMs(this.#deadlines.endAt) <= 0) return this.end(leftMs(this.#deadlines.killAt));
+      if (leftMs(this.#deadlines.endAt) <= 0) {
+        return this.end(Math.min(leftMs(this.#deadlines.killAt), LONGEST_PATIENCE_MS));
+      }
       if (this.#end !== undefined) return this.end(LEFTOVERS_MS);
     }
     if (this.#state === "ending" && Math.min(this.#patienceEndsAt - nowMs, leftMs(this.#deadlines.killAt)) <= 0) {
