@@ -9,9 +9,9 @@ import type { StoreCore } from "./core.ts";
 import { cancel, pause, revive } from "./items.ts";
 import { hold, renew, settle } from "./leases.ts";
 import { deadReports, itemReport, keyReports, queueReport } from "./reports.ts";
-import type { StoredQueue, WaitingClaim } from "./state.ts";
+import type { StoredQueue, WaitingClaim, WaitingHold } from "./state.ts";
 
-/** One handle on a memory store. Its methods are single turns of the store; only `claim` and `outcome` may wait. */
+/** One handle on a memory store. Its methods are single turns of the store; only `claim`, `hold` and `outcome` may wait. */
 export class MemoryHandle implements port.Engine {
   readonly name = "memory";
   readonly #store: StoreCore;
@@ -59,7 +59,21 @@ export class MemoryHandle implements port.Engine {
   }
 
   async hold(request: port.HoldRequest): Promise<port.Lease | undefined> {
-    return this.#turn((now) => hold(this.#store.queue(request.queue), request, now));
+    const { lease, queue } = this.#turn((now) => {
+      const found = this.#store.queue(request.queue);
+      serve(found, now);
+      return { queue: found, lease: hold(found, request, now) };
+    });
+    if (lease !== undefined || request.signal.aborted) return lease;
+    return await this.#wait<port.Lease | undefined>(request.signal, undefined, (answer) => {
+      const waiting: WaitingHold = { request, answer, ahead: undefined, behind: undefined };
+      queue.holds.joinBack(waiting);
+      this.#store.countWaiting(1);
+      return () => {
+        queue.holds.leave(waiting);
+        this.#store.countWaiting(-1);
+      };
+    });
   }
 
   async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {

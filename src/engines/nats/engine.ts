@@ -96,7 +96,7 @@ export class NatsEngine implements port.Engine {
   }
 
   async hold(request: port.HoldRequest): Promise<port.Lease | undefined> {
-    return await this.#run("a hold", () => this.#room(request.queue).leases.hold(request));
+    return await this.#run("a hold", () => this.#room(request.queue).hold(request, this.#closing.signal));
   }
 
   async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
