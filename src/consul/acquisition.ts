@@ -121,7 +121,9 @@ export class Acquisition {
     const withinMs = decision.until === undefined ? Infinity : decision.until - clock.wall();
     const signals = [this.#request.signal, this.#session.over.signal, this.#parts.closing];
     const sessionMs = this.#session.since.monotonic + this.#session.leaseMs - clock.monotonic();
-    return { state: await changes.next(state, Math.min(withinMs, sessionMs), AbortSignal.any(signals)) };
+    const next = await changes.next(state, Math.min(withinMs, sessionMs), AbortSignal.any(signals));
+    // What it says to one who gives up must be true now.
+    return { state: this.#isGivenUp() ? undefined : next };
   }
 
   /** Undefined: look again. */

@@ -28,7 +28,7 @@ export interface SessionSpec {
 export type Step =
   | { readonly verb: "cas"; readonly key: string; readonly index: number; readonly value: string }
   | { readonly verb: "lock"; readonly key: string; readonly session: string; readonly value: string }
-  | { readonly verb: "check-index" | "delete-cas"; readonly key: string; readonly index: number }
+  | { readonly verb: "check-index"; readonly key: string; readonly index: number }
   | { readonly verb: "check-not-exists" | "delete"; readonly key: string };
 
 /** `index`: of the write, greater than that of every earlier one. `refused`: the steps that could not be done. */

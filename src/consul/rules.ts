@@ -72,13 +72,13 @@ export function stepsToRelease(
     taken: othersTaken(state, slot, now),
     ...(retiredUntil === undefined ? {} : { retiredUntil }),
   };
-  return [{ verb: "delete-cas", key, index: modifyIndex }, coordinate(lock, coordinationIndex, next)];
+  return [...removal(key, modifyIndex), ...coordinate(lock, coordinationIndex, next)];
 }
 
 /** For the only slot of a lock, with nothing read before: what the grant wrote has not changed since. */
 export function stepsToReleaseOnly(lock: string, fence: number, retiredUntil: number | undefined): readonly Step[] {
   const next: Coordination = { slots: 1, taken: [], ...(retiredUntil === undefined ? {} : { retiredUntil }) };
-  return [{ verb: "delete-cas", key: slotKey(lock, 0), index: fence }, coordinate(lock, fence, next)];
+  return [...removal(slotKey(lock, 0), fence), ...coordinate(lock, fence, next)];
 }
 
 /** Writes down losses that nobody has written down yet, so that all who look hear the same. */
@@ -88,13 +88,13 @@ export function stepsToNoteLosses(lock: string, state: LockState, now: number): 
   const taken = coordination.taken.map((one) =>
     isUnnoted(state, one) ? { ...one, lostUntil: now + one.delayMs } : one,
   );
-  return [coordinate(lock, coordinationIndex, { ...coordination, taken })];
+  return coordinate(lock, coordinationIndex, { ...coordination, taken });
 }
 
 /** A coordination key that says nothing any more: a time has passed. */
 export function stepsToSweep(lock: string, state: LockState, now: number): readonly Step[] | undefined {
   if (state.coordination === undefined || state.slots.size > 0 || isBinding(state, now)) return undefined;
-  return [{ verb: "delete-cas", key: coordinationKey(lock), index: state.coordinationIndex }];
+  return removal(coordinationKey(lock), state.coordinationIndex);
 }
 
 export function reportOf(state: LockState, now: number): LockReport | undefined {
@@ -139,19 +139,27 @@ function stepsToTake(
   const before = state.slots.get(slot);
   const dead = state.waiters.filter((one) => one.session === undefined || one.nonce === nonce).slice(0, MOST_REMOVALS);
   const steps: Step[] = [
-    coordinate(lock, state.coordinationIndex, { slots, taken: [...taken, { slot, delayMs }] }),
+    ...coordinate(lock, state.coordinationIndex, { slots, taken: [...taken, { slot, delayMs }] }),
     // Consul lets a session lock what it has locked already, so that the slot is free must be asked for.
     before === undefined ? { verb: "check-not-exists", key } : { verb: "check-index", key, index: before.modifyIndex },
     { verb: "lock", key, session: consulSession, value: JSON.stringify(record) },
     ...dead.map((one): Step => ({ verb: "delete", key: waiterKey(lock, one.nonce) })),
   ];
-  return { steps, lockStep: 2 };
+  return { steps, lockStep: steps.findIndex(({ verb }) => verb === "lock") };
 }
 
-function coordinate(lock: string, index: number, next: Coordination): Step {
+function coordinate(lock: string, index: number, next: Coordination): readonly Step[] {
   const key = coordinationKey(lock);
-  if (next.taken.length === 0 && next.retiredUntil === undefined) return { verb: "delete-cas", key, index };
-  return { verb: "cas", key, index, value: JSON.stringify(next) };
+  if (next.taken.length === 0 && next.retiredUntil === undefined) return removal(key, index);
+  return [{ verb: "cas", key, index, value: JSON.stringify(next) }];
+}
+
+/** Consul's own `delete-cas` would succeed as well when the key is not there any more. */
+function removal(key: string, index: number): readonly Step[] {
+  return [
+    { verb: "check-index", key, index },
+    { verb: "delete", key },
+  ];
 }
 
 function checkSlots(state: LockState, slots: number, now: number): void {
