@@ -6,7 +6,7 @@ import type { HeldLock } from "./hold.ts";
 import type { CloseOptions } from "./lock-session.ts";
 import { observeHolder } from "./observe.ts";
 import { lockLeaseMs, type LockSettings, parseLockOptions } from "./options.ts";
-import { Patience, waitFor } from "./patience.ts";
+import { atMost, Patience, waitFor } from "./patience.ts";
 import type { Taken, Taker } from "./taker.ts";
 
 export interface ElectionOptions {
@@ -137,7 +137,7 @@ export class Election implements AsyncDisposable {
     this.#over.abort();
     this.#outer?.removeEventListener("abort", this.#stopNow);
     await this.#giveUp("it was stopped");
-    if (this.#serving !== undefined) await Promise.race([this.#serving, waitFor(this.#context.clock, graceMs)]);
+    if (this.#serving !== undefined) await atMost(this.#context.clock, graceMs, this.#serving);
     this.#onStop();
   }
 

@@ -6,7 +6,7 @@ import { Heartbeat, type Loss } from "./heartbeat.ts";
 import { type HeldLock, Hold, type HoldKeeper } from "./hold.ts";
 import { type BusyReason, LockBusy } from "./lock-busy.ts";
 import { checkLockName, type LockOptions, type LockSettings, parseLockOptions } from "./options.ts";
-import { Patience, waitFor } from "./patience.ts";
+import { atMost, Patience, waitFor } from "./patience.ts";
 
 export interface CloseOptions {
   /** How long functions that run under a lock may go on after their signal has fired. Default 20s. */
@@ -244,8 +244,7 @@ export class LockSession implements HoldKeeper, AsyncDisposable {
     const { locks, clock } = this.#context;
     for (const patience of this.#waits.keys()) patience.end();
     for (const held of this.#running.keys()) held.abort(stopping(held.name));
-    const underWay = Promise.allSettled([...this.#waits.values(), ...this.#running.values()]);
-    if (this.#waits.size + this.#running.size > 0) await Promise.race([underWay, waitFor(clock, graceMs)]);
+    await atMost(clock, graceMs, Promise.allSettled([...this.#waits.values(), ...this.#running.values()]));
     if (this.#over !== undefined) return;
     this.#heartbeat.stop();
     // What still runs must not be overtaken: it keeps its lock until that runs out.

@@ -43,3 +43,11 @@ export async function waitFor(clock: Clock, ms: number, signal?: AbortSignal): P
   if (patience.signal.aborted) return;
   await new Promise<void>((resolve) => patience.signal.addEventListener("abort", () => resolve()));
 }
+
+/** Waits for something, but no longer than this. How it ends does not matter. */
+export async function atMost(clock: Clock, ms: number, something: Promise<unknown>): Promise<void> {
+  const enough = new AbortController();
+  const end = (): void => enough.abort();
+  something.then(end, end);
+  await waitFor(clock, ms, enough.signal);
+}
