@@ -3,6 +3,7 @@ import { InvalidInput, SessionLost } from "../domain/errors.ts";
 import { Bell } from "./bell.ts";
 import { Delays } from "./delays.ts";
 import { type LockCells, type Seen, UNSEEN } from "./lock-cells.ts";
+import type { LockEars } from "./lock-ears.ts";
 import { Lookout } from "./lookout.ts";
 import { isOutage, OUTAGE_PAUSE_MS } from "./outage.ts";
 import type { AcquireRequest, AcquireResult } from "./port.ts";
@@ -41,6 +42,7 @@ export class OwnHold {
 
 export interface AcquisitionParts {
   readonly cells: LockCells;
+  readonly ears: LockEars;
   readonly sessions: Sessions;
   readonly clock: Clock;
   /** Fires when the connection closes. */
@@ -91,6 +93,9 @@ export class Acquisition {
       const result = await this.#acquire();
       isHeld = result.ok;
       return result;
+    } catch (error) {
+      this.#doubt();
+      throw error;
     } finally {
       this.#trace.isUsed = isHeld;
       // A write whose reply was lost may still arrive: whoever renews the session looks after it.
@@ -110,9 +115,10 @@ export class Acquisition {
     let dead = NOBODY;
     let seen = UNSEEN;
     for (;;) {
+      const moment = this.#delays.now();
       seen = await this.#change(seen, (record) => {
-        const rest = record && bury(record, dead, this.#delays);
-        const joined = join(rest, this.#waiter, this.#request.slots, this.#delays);
+        const rest = record && bury(record, dead, moment);
+        const joined = join(rest, this.#waiter, this.#request.slots, moment);
         return holderOf(joined, this.#waiter.nonce) === undefined ? rest : joined;
       });
       if (holderOf(seen.record, this.#waiter.nonce) !== undefined) return seen;
@@ -127,7 +133,7 @@ export class Acquisition {
     if (record === undefined) return NOBODY;
     const dead = new Set<string>();
     const isAgreed = record.slots === this.#request.slots;
-    let taken = isAgreed ? closedSlots(record, this.#delays) : 0;
+    let taken = isAgreed ? closedSlots(record, this.#delays.now()) : 0;
     for (const { session } of everyone(record)) {
       if (taken >= (isAgreed ? record.slots : 1)) break;
       if (session !== this.#session.id && (await this.#parts.sessions.read(session)) === undefined) dead.add(session);
@@ -141,7 +147,7 @@ export class Acquisition {
   }
 
   async #wait(tried: Seen): Promise<AcquireResult> {
-    const { clock, closing, cells } = this.#parts;
+    const { clock, closing, ears } = this.#parts;
     const bell = new Bell(clock);
     const signals = [this.#request.signal, this.#session.over.signal, closing];
     for (const signal of signals) signal.addEventListener("abort", bell.ring);
@@ -151,8 +157,13 @@ export class Acquisition {
       for (;;) {
         try {
           // Whoever listens before it reads misses nothing. What was read before holds only if the store says so.
-          watch ??= await cells.watch(this.#request.name, bell.ring);
-          const result = await this.#look(from);
+          watch ??= await ears.listen(this.#request.name, (seen) => {
+            from = seen;
+            bell.ring();
+          });
+          const known = from;
+          from = undefined;
+          const result = await this.#look(known);
           if (result !== undefined) return result;
           const left = this.#session.leaseMs - elapsedMs(clock, this.#session.since);
           await bell.next(Math.min(this.#nextMs, Math.max(left, 0)));
@@ -160,7 +171,6 @@ export class Acquisition {
           if (!isOutage(error) || this.#isGivenUp()) throw error;
           await bell.next(OUTAGE_PAUSE_MS);
         }
-        from = undefined;
       }
     } finally {
       watch?.stop();
@@ -176,15 +186,16 @@ export class Acquisition {
     let dead = NOBODY;
     for (;;) {
       if (this.#isGivenUp() || !this.#isAlive()) return await this.#giveUp();
+      const moment = this.#delays.now();
       seen = await this.#change(seen, (record) =>
-        join(record && bury(record, dead, this.#delays), this.#waiter, this.#request.slots, this.#delays),
+        join(record && bury(record, dead, moment), this.#waiter, this.#request.slots, moment),
       );
       const held = this.#result(seen);
       if (held !== undefined) return this.#checked(held);
       if (seen.record?.slots !== this.#request.slots) dead = await this.#deadInTheWay(seen.record);
       else dead = await this.#lookout.findDead(ahead(seen.record, this.#waiter.nonce));
       if (dead.size > 0) continue;
-      this.#nextMs = Math.min(this.#lookout.nextMs(), this.#delays.nextMs(seen.record));
+      this.#nextMs = Math.min(this.#lookout.nextMs(), moment.nextMs(seen.record));
       return undefined;
     }
   }
@@ -194,7 +205,7 @@ export class Acquisition {
     const { nonce } = this.#waiter;
     try {
       const seen = await this.#change(undefined, (record) =>
-        this.#isAlive() && holderOf(record, nonce) !== undefined ? record : leave(record, nonce, this.#delays),
+        this.#isAlive() && holderOf(record, nonce) !== undefined ? record : leave(record, nonce, this.#delays.now()),
       );
       if (this.#isAlive()) return this.#result(seen) ?? this.#refused(seen);
     } catch (error) {
@@ -204,9 +215,11 @@ export class Acquisition {
   }
 
   #change(from: Seen | undefined, step: (record: LockRecord | undefined) => LockRecord | undefined): Promise<Seen> {
-    return this.#parts.cells.change(this.#request.name, from, step, () => {
-      this.#trace.doubtedAt = this.#parts.clock.monotonic();
-    });
+    return this.#parts.cells.change(this.#request.name, from, step, () => this.#doubt());
+  }
+
+  #doubt(): void {
+    this.#trace.doubtedAt = this.#parts.clock.monotonic();
   }
 
   #result(seen: Seen): AcquireResult | undefined {
@@ -225,7 +238,7 @@ export class Acquisition {
   }
 
   #refused({ record }: Seen): AcquireResult {
-    return { ok: false, why: refusal(record, this.#delays) };
+    return { ok: false, why: refusal(record, this.#delays.now()) };
   }
 
   #isGivenUp(): boolean {

@@ -1,11 +1,11 @@
-import type { Clock } from "../domain/clock.ts";
+import { type Clock, instant, type Instant } from "../domain/clock.ts";
 import { type Delay, delaysOf, type LockRecord, type Moment } from "./rules.ts";
 
 /**
  * Tells when delays are over: by the wall clock, which is the only one that processes share. Whoever has watched a delay for
  * its whole length by the monotonic clock need not wait for a wall clock that was ahead when the delay was written.
  */
-export class Delays implements Moment {
+export class Delays {
   readonly #clock: Clock;
   /** Monotonic, by `until`: when the delay was first seen. */
   readonly #firstSeen = new Map<number, number>();
@@ -14,24 +14,44 @@ export class Delays implements Moment {
     this.#clock = clock;
   }
 
+  /** Stands still, so that whoever decides by it can wait for exactly what it found not to be over. */
+  now(): FrozenMoment {
+    return new FrozenMoment(instant(this.#clock), this.#firstSeen);
+  }
+}
+
+export class FrozenMoment implements Moment {
+  readonly #now: Instant;
+  readonly #firstSeen: Map<number, number>;
+
+  constructor(now: Instant, firstSeen: Map<number, number>) {
+    this.#now = now;
+    this.#firstSeen = firstSeen;
+  }
+
   get wall(): number {
-    return this.#clock.wall();
+    return this.#now.wall;
   }
 
   isOver(delay: Delay): boolean {
     return this.#leftMs(delay) <= 0;
   }
 
-  /** Until the next of the record's delays is over. */
+  /** From this moment until the next of the record's delays is over. */
   nextMs(record: LockRecord | undefined): number {
     const left = delaysOf(record).map((delay) => this.#leftMs(delay));
     return Math.min(Infinity, ...left.filter((ms) => ms > 0));
   }
 
   #leftMs({ until, ms }: Delay): number {
-    const now = this.#clock.monotonic();
-    const firstSeen = this.#firstSeen.get(until) ?? now;
+    const { wall, monotonic } = this.#now;
+    const firstSeen = this.#firstSeen.get(until) ?? monotonic;
     this.#firstSeen.set(until, firstSeen);
-    return Math.min(until - this.#clock.wall(), firstSeen + ms - now);
+    return Math.min(until - wall, firstSeen + ms - monotonic);
   }
+}
+
+/** The moment for those who decide once. */
+export function momentOf(clock: Clock): Moment {
+  return new Delays(clock).now();
 }

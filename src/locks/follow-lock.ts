@@ -31,14 +31,15 @@ export async function followLock(
   let watch: { stop(): void } | undefined;
   const look = async (): Promise<number> => {
     const { record } = await cells.read(name);
+    const moment = delays.now();
     const present = everyone(record);
     const found = await lookout.findDead(present.filter(({ session }) => !dead.has(session)));
     dead = new Set(present.map(({ session }) => session).filter((session) => dead.has(session) || found.has(session)));
-    const report = lockReport(name, record, (session) => dead.has(session), delays);
+    const report = lockReport(name, record, (session) => dead.has(session), moment);
     if (signal.aborted) return 0;
     if (last === undefined || !isSameReport(last.report, report)) changed(report);
     last = { report };
-    return Math.min(lookout.nextMs(), delays.nextMs(record));
+    return Math.min(lookout.nextMs(), moment.nextMs(record));
   };
   signal.addEventListener("abort", bell.ring);
   try {

@@ -12,6 +12,14 @@ export interface Seen {
 /** What most locks are when somebody asks for them. */
 export const UNSEEN: Seen = { version: 0, record: undefined };
 
+export type Step = (record: LockRecord | undefined) => LockRecord | undefined;
+
+interface Turn {
+  readonly seen: Seen;
+  /** When reading or writing it began, by a count of such events. 0: it is what somebody remembered. */
+  readonly at: number;
+}
+
 const PREFIX = "lock/";
 /** A store that loses so many replies in a row is better waited for than asked again. */
 const MOST_UNKNOWN = 3;
@@ -23,6 +31,9 @@ export class LockCells {
   readonly #register: Register;
   readonly #clock: Clock;
   readonly #random: () => number;
+  /** By lock: the last of those who take turns. */
+  readonly #turns = new Map<string, Promise<Turn>>();
+  #events = 0;
 
   constructor(register: Register, clock: Clock, random: () => number) {
     this.#register = register;
@@ -48,21 +59,38 @@ export class LockCells {
    * Applies `step` to the record until the store takes what comes out, and returns the record as it then is. `step` is asked
    * again after every lost race, and also after a lost reply, when what it wants may be there already. `unknown` is
    * called each time a reply is lost.
+   *
+   * Changes of one lock by this process take turns, so that they race with other processes only. Each goes on from what an
+   * earlier turn has seen since this change was asked for.
    */
-  async change(
-    name: string,
-    from: Seen | undefined,
-    step: (record: LockRecord | undefined) => LockRecord | undefined,
-    unknown: () => void,
-  ): Promise<Seen> {
-    let seen = from ?? (await this.read(name));
+  async change(name: string, from: Seen | undefined, step: Step, unknown: () => void): Promise<Seen> {
+    const asked = this.#next();
+    const before = this.#turns.get(name);
+    const turn =
+      before === undefined
+        ? this.#take(name, from && { seen: from, at: 0 }, step, unknown)
+        : before
+            .catch(() => undefined)
+            .then((last) => (last !== undefined && last.at > asked ? last : from && { seen: from, at: 0 }))
+            .then((start) => this.#take(name, start, step, unknown));
+    this.#turns.set(name, turn);
+    try {
+      return (await turn).seen;
+    } finally {
+      if (this.#turns.get(name) === turn) this.#turns.delete(name);
+    }
+  }
+
+  async #take(name: string, from: Turn | undefined, step: Step, unknown: () => void): Promise<Turn> {
+    let turn = from ?? (await this.#look(name));
     let lost = 0;
     for (let attempt = 0; ; attempt += 1) {
-      const record = step(seen.record);
-      if (record === seen.record) return seen;
+      const record = step(turn.seen.record);
+      if (record === turn.seen.record) return turn;
+      const at = this.#next();
       try {
-        const version = await this.#write(name, seen.version, record);
-        if (version !== undefined) return { version, record: record && withFences(record, version) };
+        const version = await this.#write(name, turn.seen.version, record);
+        if (version !== undefined) return { seen: written(version, record), at };
       } catch (error) {
         if (!(error instanceof OutcomeUnknown)) throw error;
         unknown();
@@ -70,8 +98,18 @@ export class LockCells {
         if (lost === MOST_UNKNOWN) throw error;
       }
       if (attempt > 0) await pause(this.#clock, this.#random() * Math.min(2 ** attempt, LONGEST_STEP_BACK_MS));
-      seen = await this.read(name);
+      turn = await this.#look(name);
     }
+  }
+
+  async #look(name: string): Promise<Turn> {
+    const at = this.#next();
+    return { at, seen: await this.read(name) };
+  }
+
+  #next(): number {
+    this.#events += 1;
+    return this.#events;
   }
 
   #write(name: string, expected: number, record: LockRecord | undefined): Promise<number | undefined> {
@@ -83,6 +121,11 @@ export class LockCells {
       ...(ttlMs === undefined ? {} : { ttlMs }),
     });
   }
+}
+
+/** A cell that was removed is not there, whatever the version of its removal. */
+function written(version: number, record: LockRecord | undefined): Seen {
+  return record === undefined ? UNSEEN : { version, record: withFences(record, version) };
 }
 
 function cellName(name: string): string {

@@ -8,8 +8,9 @@
 import { type Clock, type Instant, systemClock } from "../domain/clock.ts";
 import { Closed, InvalidInput } from "../domain/errors.ts";
 import { LONGEST_LEASE_MS, SHORTEST_LEASE_MS } from "../domain/lease.ts";
-import { Acquisition, OwnHold } from "./acquisition.ts";
-import { Delays } from "./delays.ts";
+import { Acquisition, type AcquisitionParts, OwnHold } from "./acquisition.ts";
+import { momentOf } from "./delays.ts";
+import { LockEars } from "./lock-ears.ts";
 import { LockCells } from "./lock-cells.ts";
 import { Lookout } from "./lookout.ts";
 import { followLock } from "./follow-lock.ts";
@@ -57,6 +58,7 @@ class LocksOnRegister implements port.Locks {
   readonly #newId: () => string;
   readonly #cells: LockCells;
   readonly #sessions: Sessions;
+  readonly #parts: AcquisitionParts;
   readonly #closing = new AbortController();
   /** What `close` waits for. */
   readonly #waiting = new Set<Promise<unknown>>();
@@ -69,6 +71,13 @@ class LocksOnRegister implements port.Locks {
     this.#newId = newId;
     this.#cells = new LockCells(register, clock, random);
     this.#sessions = new Sessions(register, clock);
+    this.#parts = {
+      cells: this.#cells,
+      ears: new LockEars(this.#cells),
+      sessions: this.#sessions,
+      clock,
+      closing: this.#closing.signal,
+    };
   }
 
   async openSession(request: port.SessionRequest): Promise<port.Session> {
@@ -105,8 +114,7 @@ class LocksOnRegister implements port.Locks {
     checkAcquire(request, this.limits);
     const session = ownSession(request.session);
     if (session.lost !== undefined) throw session.lost;
-    const parts = { cells: this.#cells, sessions: this.#sessions, clock: this.#clock, closing: this.#closing.signal };
-    const asked = new Acquisition(parts, request, session, this.#newId()).run();
+    const asked = new Acquisition(this.#parts, request, session, this.#newId()).run();
     return await tracked(session.asking, tracked(this.#waiting, asked));
   }
 
@@ -119,7 +127,7 @@ class LocksOnRegister implements port.Locks {
     const { nonce, trace, granted } = handle;
     if (!(await this.#lives(own))) return false;
     trace.retireMs = request.retireMs;
-    const moment = new Delays(this.#clock);
+    const moment = momentOf(this.#clock);
     let isMine = false;
     const step = (record: LockRecord | undefined): LockRecord | undefined => {
       isMine = holderOf(record, nonce) !== undefined;
@@ -142,15 +150,14 @@ class LocksOnRegister implements port.Locks {
     this.#checkOpen();
     const { record } = await this.#cells.read(checkLockName(name));
     const dead = await new Lookout(this.#sessions, this.#clock).findDead(everyone(record));
-    return lockReport(name, record, (session) => dead.has(session), new Delays(this.#clock));
+    return lockReport(name, record, (session) => dead.has(session), momentOf(this.#clock));
   }
 
   async watch(request: port.WatchRequest): Promise<void> {
     this.#checkOpen();
     checkLockName(request.name);
     const signal = AbortSignal.any([request.signal, this.#closing.signal]);
-    const parts = { cells: this.#cells, sessions: this.#sessions, clock: this.#clock };
-    await tracked(this.#waiting, followLock(parts, request.name, request.changed, signal));
+    await tracked(this.#waiting, followLock(this.#parts, request.name, request.changed, signal));
   }
 
   async list(): Promise<readonly port.LockReport[]> {
@@ -158,7 +165,7 @@ class LocksOnRegister implements port.Locks {
     // In this order: whoever is seen to hold a lock had a session before.
     const locks = await this.#cells.list();
     const living = await this.#sessions.list();
-    const moment = new Delays(this.#clock);
+    const moment = momentOf(this.#clock);
     return locks
       .map(({ name, record }) => lockReport(name, record, (session) => !living.has(session), moment))
       .filter((report) => report !== undefined)
@@ -187,7 +194,7 @@ class LocksOnRegister implements port.Locks {
   }
 
   async #leave(nonce: string, { lock, retireMs }: Trace): Promise<void> {
-    const moment = new Delays(this.#clock);
+    const moment = momentOf(this.#clock);
     const step = (record: LockRecord | undefined): LockRecord | undefined => leave(record, nonce, moment, retireMs);
     await this.#cells.change(lock, undefined, step, () => undefined);
   }

@@ -1,0 +1,37 @@
+import { randomUUID } from "node:crypto";
+import type { LocksTarget } from "../../src/conformance/index.ts";
+import { locksOnRegister, type LocksOnRegisterOptions } from "../../src/locks/locks-on-register.ts";
+import type { Locks } from "../../src/locks/port.ts";
+import type { Register } from "../../src/locks/register.ts";
+import { TroubledRegister } from "./troubled-register.ts";
+
+export interface RegisterTargetOptions extends Pick<LocksTarget, "name" | "restart" | "skip" | "leaseMs" | "slackMs"> {
+  readonly openRegister: () => Promise<Register>;
+  readonly limits?: LocksOnRegisterOptions["limits"];
+}
+
+/** Locks on a register, with the troubles that the suite asks for. */
+export function registerTarget({ openRegister, limits, ...target }: RegisterTargetOptions): LocksTarget {
+  const registers = new WeakMap<Locks, TroubledRegister>();
+  const registerOf = (locks: Locks): TroubledRegister => {
+    const register = registers.get(locks);
+    if (register === undefined) throw new Error("These locks were not opened by this target.");
+    return register;
+  };
+  return {
+    ...target,
+    async open() {
+      const register = new TroubledRegister(await openRegister());
+      const locks = locksOnRegister({
+        name: target.name,
+        register,
+        newId: randomUUID,
+        ...(limits === undefined ? {} : { limits }),
+      });
+      registers.set(locks, register);
+      return locks;
+    },
+    crash: async (locks) => await registerOf(locks).crash(),
+    loseReply: (locks) => registerOf(locks).loseReply(),
+  };
+}
