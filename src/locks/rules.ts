@@ -129,7 +129,8 @@ export function bury(record: LockRecord, dead: ReadonlySet<string>, moment: Mome
 /** Why somebody who asks now gets nothing. */
 export function refusal(record: LockRecord | undefined, moment: Moment): "held" | "delayed" | "retired" {
   if (isRetired(record, moment)) return "retired";
-  return record !== undefined && everyone(record).length < record.slots ? "delayed" : "held";
+  const isDelayed = record !== undefined && record.holders.length < record.slots && closedSlots(record, moment) > 0;
+  return isDelayed ? "delayed" : "held";
 }
 
 /** Slots that nobody can have now, whoever is alive: those under a delay, or all of a retired lock. */
