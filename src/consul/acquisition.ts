@@ -7,15 +7,15 @@
  *    └──none──▶ in line ──something changed──▶ look
  *                  └──session over──▶ out of the line, and an error
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { SessionLost } from "../domain/errors.ts";
-import { isOutage } from "../locks/outage.ts";
 import type { AcquireRequest, AcquireResult } from "../locks/port.ts";
 import type { ConsulApi } from "./api.ts";
 import type { Changes } from "./changes.ts";
 import { Unanswered } from "./http.ts";
 import type { LockReader } from "./lock-reader.ts";
 import { type LockState, waiterKey } from "./lock-keys.ts";
-import { type Outside, Patience } from "./patience.ts";
+import { isOutage, type Outside, Patience } from "./patience.ts";
 import { type Contender, decide, type Decision } from "./rules.ts";
 import type { OwnSession, Sessions, Trace } from "./sessions.ts";
 
@@ -25,6 +25,7 @@ import type { OwnSession, Sessions, Trace } from "./sessions.ts";
  */
 const ASKS_PER_DELAY = 8;
 const SHORTEST_ASK_MS = 250;
+const LONGEST_WAY_MS = 256;
 
 export interface AcquisitionParts extends Outside {
   readonly api: ConsulApi;
@@ -59,6 +60,7 @@ export class Acquisition {
   /** Slots that Consul delays, with the time at which it is asked again. */
   readonly #notBefore = new Map<number, number>();
   #isInLine = false;
+  #beaten = 0;
 
   constructor(parts: AcquisitionParts, request: AcquireRequest, session: OwnSession, nonce: string) {
     this.#parts = parts;
@@ -137,7 +139,10 @@ export class Acquisition {
       const committed = await api.commit(steps);
       this.#patience.reset();
       if (committed.ok) return this.#held(committed.index);
-      if (committed.refused.length > 1 || committed.refused[0] !== lockStep) return undefined;
+      if (committed.refused.length > 1 || committed.refused[0] !== lockStep) {
+        await this.#giveWay();
+        return undefined;
+      }
     } catch (error) {
       if (!(error instanceof Unanswered)) throw error;
       await this.#unanswered(error);
@@ -151,6 +156,13 @@ export class Acquisition {
     this.#askLater(state, slot);
     await reader.noteLosses(state);
     return undefined;
+  }
+
+  /** Somebody was faster. Those who were slower several times in a row spread out. */
+  async #giveWay(): Promise<void> {
+    this.#beaten += 1;
+    const mostMs = Math.min(2 ** this.#beaten, LONGEST_WAY_MS);
+    if (this.#beaten > 2) await sleep(mostMs * this.#parts.random());
   }
 
   #askLater(state: LockState, slot: number): void {

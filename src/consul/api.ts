@@ -1,6 +1,9 @@
 /** As much of Consul as locks need: sessions, the keys below a prefix, transactions. Nothing is tried twice in here. */
-import { type ConsulHttp, Unanswered } from "./http.ts";
+import { type ConsulHttp, denied, Unanswered } from "./http.ts";
 import { fieldsOf, listOf, numberOf, textOf } from "./json.ts";
+
+/** There is no code for it: Consul's own servers tell it by these words from each other's answers. */
+const DENIED = "Permission denied";
 
 export interface Entry {
   readonly key: string;
@@ -95,7 +98,9 @@ export class ConsulApi {
     const { status, text } = await this.#http.ask({ method: "PUT", path: "/txn", body: steps.map(operationOf) });
     const { Results: results, Errors: errors } = fieldsOf(parse(text));
     if (status === 409) {
-      return { ok: false, refused: listOf(errors).map((one) => numberOf(fieldsOf(one), "OpIndex")) };
+      const refusals = listOf(errors).map(fieldsOf);
+      if (refusals.some((one) => textOf(one, "What").includes(DENIED))) throw denied("PUT /txn", DENIED);
+      return { ok: false, refused: refusals.map((one) => numberOf(one, "OpIndex")) };
     }
     // All that a transaction writes gets the same index.
     const indexes = listOf(results).map((one) => numberOf(fieldsOf(fieldsOf(one)["KV"]), "ModifyIndex"));

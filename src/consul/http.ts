@@ -133,18 +133,20 @@ function checked(answer: Answer, method: string, path: string): Answer {
   const what = `${method} ${path}`;
   const { status, text } = answer;
   const said = text.slice(0, 200).trim();
-  if (status === 403 || status === 401) {
-    throw new BatonError(
-      "STORE_UNAVAILABLE",
-      `Consul refused ${what}: ${said}. Nothing was done. The token needs write on the prefix's keys and on sessions.`,
-    );
-  }
+  if (status === 403 || status === 401) throw denied(what, said);
   // Without a leader Consul answers 500, also to what it had already handed to its log. 429: too many connections.
   if (status >= 500) throw new Unanswered(`Consul answered ${status}: ${said}`, method !== "GET");
   if (status === 429) throw new Unanswered(`Consul answered 429: ${said}`, false);
   if (status === 400)
     throw new BatonError("STORE_UNAVAILABLE", `Consul did not accept ${what}: ${said}. Nothing was done.`);
   return answer;
+}
+
+export function denied(what: string, said: string): BatonError {
+  return new BatonError(
+    "STORE_UNAVAILABLE",
+    `Consul refused ${what}: ${said}. Nothing was done. The token needs write on the prefix's keys and on sessions.`,
+  );
 }
 
 function connectOptions({ tls, socket }: ConsulSettings): NonNullable<Agent.Options["connect"]> {

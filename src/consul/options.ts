@@ -99,9 +99,9 @@ function tlsOf(
 
 /** `consul://host:8500/prefix?dc=…`; `consul+https://…` for encrypted connections. Without a host: as the variables say. */
 export function parseConsulUrl(url: string): ConsulOptions {
-  const match = /^consul(\+https?)?:(?:\/\/([^/?#@]*))?(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(url);
+  const match = /^consul(\+https?)?:(?:\/\/([^/?#@]*)(?:\/([^?#@]*))?)?(?:\?([^#]*))?$/.exec(url);
   if (match === null) {
-    throw new InvalidInput("store", url.replace(/\?.*|[^/]*@/, "…"), "consul://host:8500/prefix, without a user");
+    throw new InvalidInput("store", url.replace(/\?.*|[^/]*@/g, "…"), "consul://host:8500/prefix, without a user");
   }
   const [, secure, host, prefix, query = ""] = match;
   const parameters = new URLSearchParams(query);

@@ -58,6 +58,11 @@ export class Patience {
   }
 }
 
+/** Consul may come back: whoever has time waits for it. A refusal is none. */
+export function isOutage(error: unknown): boolean {
+  return error instanceof BatonError && error.cause instanceof Unanswered;
+}
+
 /** For what can be done twice without harm. */
 export async function persist<T>(outside: Outside, what: string, ask: () => Promise<T>): Promise<T> {
   const patience = new Patience(outside, what);

@@ -44,15 +44,18 @@ export function decide(
   checkSlots(state, contender.slots, now);
   const retiredUntil = state.coordination?.retiredUntil ?? 0;
   if (retiredUntil > now) return { kind: "wait", why: "retired", until: retiredUntil };
-  const free = Array.from({ length: contender.slots }, (_, one) => one).filter((one) => !isHeld(state, one));
+  const free = freeSlots(state, contender.slots);
   const ready = free.filter((one) => (notBefore.get(one) ?? 0) <= now);
   const ahead = aheadOf(state, contender.nonce);
   const slot = ready[ahead];
   if (slot !== undefined) return { kind: "take", slot, ...stepsToTake(lock, state, contender, slot, now) };
   const next = free.map((one) => notBefore.get(one) ?? 0).filter((time) => time > now);
-  return free.length > ahead && next.length > 0
-    ? { kind: "wait", why: "delayed", until: Math.min(...next) }
-    : { kind: "wait", why: "held" };
+  const isDelayed = next.length > 0 || delaysOf(state, free, now).length > 0;
+  return {
+    kind: "wait",
+    why: isDelayed ? "delayed" : "held",
+    ...(next.length > 0 ? { until: Math.min(...next) } : {}),
+  };
 }
 
 /** Undefined: it is not held under this nonce any more. */
@@ -198,16 +201,19 @@ function isUnnoted(state: LockState, { slot, delayMs, lostUntil }: TakenSlot): b
 
 /** The end of the first delay, if every slot that is not held is delayed. */
 function delayOf(state: LockState, now: number): number | undefined {
-  const { coordination } = state;
-  if (coordination === undefined) return undefined;
-  const delays: number[] = [];
-  for (let slot = 0; slot < coordination.slots; slot += 1) {
-    if (isHeld(state, slot)) continue;
-    const until = coordination.taken.find((one) => one.slot === slot)?.lostUntil ?? 0;
-    if (until <= now) return undefined;
-    delays.push(until);
-  }
-  return delays.length === 0 ? undefined : Math.min(...delays);
+  const free = freeSlots(state, state.coordination?.slots ?? 0);
+  const delays = delaysOf(state, free, now);
+  return delays.length === 0 || delays.length < free.length ? undefined : Math.min(...delays);
+}
+
+/** When the slots among these that are delayed are free again, at the latest. */
+function delaysOf({ coordination }: LockState, free: readonly number[], now: number): readonly number[] {
+  const lost = coordination?.taken.filter(({ slot }) => free.includes(slot)) ?? [];
+  return lost.map(({ delayMs, lostUntil }) => lostUntil ?? now + delayMs).filter((until) => until > now);
+}
+
+function freeSlots(state: LockState, slots: number): readonly number[] {
+  return Array.from({ length: slots }, (_, slot) => slot).filter((slot) => !isHeld(state, slot));
 }
 
 /** Those who wait and came before; whoever does not wait yet comes after all. */

@@ -5,7 +5,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 interface Plan {
   losesReply: boolean;
   isCut: boolean;
-  changes: number;
+  requests: number;
 }
 
 export class ConsulProxy {
@@ -17,7 +17,7 @@ export class ConsulProxy {
   /** Forwards to the port on this machine. */
   static async before(port: number): Promise<ConsulProxy> {
     const sockets = new Set<Socket>();
-    const plan: Plan = { losesReply: false, isCut: false, changes: 0 };
+    const plan: Plan = { losesReply: false, isCut: false, requests: 0 };
     const server = createServer((client) => {
       const consul = connect(port, "127.0.0.1");
       let isSilent = false;
@@ -32,9 +32,9 @@ export class ConsulProxy {
       }
       client.on("data", (bytes) => {
         if (plan.isCut) return;
+        plan.requests += 1;
         // The client sends one request at a time over a connection, so each begins with its method.
         if (bytes.subarray(0, 4).toString("latin1") === "PUT ") {
-          plan.changes += 1;
           if (plan.losesReply) {
             plan.losesReply = false;
             isSilent = true;
@@ -63,9 +63,8 @@ export class ConsulProxy {
     this.address = `127.0.0.1:${address.port}`;
   }
 
-  /** How many changes were asked for. */
-  get changes(): number {
-    return this.#plan.changes;
+  get requests(): number {
+    return this.#plan.requests;
   }
 
   /** The next change reaches Consul, and what it answers is not passed on. */
