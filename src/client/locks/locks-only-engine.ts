@@ -1,9 +1,9 @@
 import { BatonError } from "../../domain/errors.ts";
-import type { Engine, Finding } from "../../engine/port.ts";
+import type { Engine } from "../../engine/port.ts";
 import type { Locks } from "../../locks/port.ts";
 
 /** A store that keeps locks and nothing else, as an engine: whatever is about queues is refused, and says so. */
-export function locksOnlyEngine(locks: Locks, check: () => Promise<readonly Finding[]>): Engine {
+export function locksOnlyEngine(locks: Locks): Engine {
   const refuse = (): Promise<never> =>
     Promise.reject(
       new BatonError(
@@ -29,7 +29,12 @@ export function locksOnlyEngine(locks: Locks, check: () => Promise<readonly Find
     keys: refuse,
     dead: refuse,
     revive: refuse,
-    check,
+    check: async () => {
+      const { length } = await locks.list();
+      return [
+        { severity: "ok", subject: locks.name, detail: `answers, and has ${length} lock${length === 1 ? "" : "s"}` },
+      ];
+    },
     close: () => locks.close(),
   };
 }
