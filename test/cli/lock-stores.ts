@@ -1,6 +1,7 @@
 /** The stores that the lock commands are tried on. */
 import { after, before, type TestContext } from "node:test";
-import { type NatsServer, startNatsServer } from "../../servers/nats-server.ts";
+import { startConsulServer } from "../../servers/consul-server.ts";
+import { startNatsServer } from "../../servers/nats-server.ts";
 import { Desk } from "./baton-command.ts";
 
 export interface LockStore {
@@ -8,16 +9,31 @@ export interface LockStore {
   desk(test: TestContext): Desk;
 }
 
-/** Inside of a `describe`: its server, if it needs one, lives as long as the tests of that. */
-export function lockStores(): readonly LockStore[] {
-  return [{ name: "SQLite", desk: (test) => new Desk(test) }, natsStore()];
+interface Server {
+  readonly url: string;
+  stop(): Promise<void>;
 }
 
-function natsStore(): LockStore {
-  let server: NatsServer | undefined;
+/** Inside of a `describe`: the servers live as long as its tests. */
+export function lockStores(): readonly LockStore[] {
+  return [
+    { name: "SQLite", desk: (test) => new Desk(test) },
+    storeOn("NATS", () => startNatsServer()),
+    storeOn("Consul", startConsul),
+  ];
+}
+
+function storeOn(name: string, start: () => Promise<Server>): LockStore {
+  let server: Server | undefined;
   before(async () => {
-    server = await startNatsServer();
+    server = await start();
   });
   after(() => server?.stop());
-  return { name: "NATS", desk: (test) => new Desk(test, server?.url) };
+  return { name, desk: (test) => new Desk(test, server?.url) };
+}
+
+/** Consul keeps a session for ten seconds at least, and for up to twice as long as asked, unless its configuration says otherwise. */
+async function startConsul(): Promise<Server> {
+  const server = await startConsulServer({ config: { session_ttl_min: "1s" } });
+  return { url: `consul://${server.address}/test?shortest-lease=1s`, stop: () => server.stop() };
 }
