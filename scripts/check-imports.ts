@@ -15,7 +15,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   worker: ["engine", "domain"],
   engines: ["engine", "locks", "domain"],
   engine: ["locks", "domain"],
-  consul: ["locks", "domain"],
+  consul: ["engine", "locks", "domain"],
   locks: ["domain"],
   domain: [],
 };

@@ -81,6 +81,13 @@ export class ConsulApi {
     await this.#http.ask({ method: "PUT", path: `/session/destroy/${encodeURIComponent(id)}` });
   }
 
+  /** As the agent knows them; no token is needed. */
+  async servers(): Promise<{ readonly leader: string; readonly servers: readonly string[] }> {
+    const leader = parse((await this.#http.ask({ method: "GET", path: "/status/leader" })).text);
+    const servers = parse((await this.#http.ask({ method: "GET", path: "/status/peers" })).text);
+    return { leader: String(leader), servers: listOf(servers).map(String) };
+  }
+
   /** The keys that begin with the prefix. Without `after`: as they stand after every write that was answered. */
   async list(prefix: string, { after, signal }: ListOptions = {}): Promise<Entries> {
     const path = `/kv/${prefix.split("/").map(encodeURIComponent).join("/")}`;

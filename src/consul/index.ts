@@ -1,4 +1,5 @@
 import { systemClock } from "../domain/clock.ts";
+import type { Finding } from "../engine/port.ts";
 import type { Locks } from "../locks/port.ts";
 import { ConsulHttp } from "./http.ts";
 import { ConsulLocks } from "./locks.ts";
@@ -6,8 +7,13 @@ import { type ConsulOptions, consulSettings, type ConsulTls, parseConsulUrl } fr
 
 export type { ConsulOptions, ConsulTls };
 
+/** Locks that also know whether their store is well. */
+export interface ConsulStore extends Locks {
+  check(): Promise<readonly Finding[]>;
+}
+
 /** Locks, sessions and elections in Consul. It keeps no queues. */
-export async function consulLocks(options: ConsulOptions = {}): Promise<Locks> {
+export async function consulLocks(options: ConsulOptions = {}): Promise<ConsulStore> {
   const settings = consulSettings(options, process.env);
   const { prefix, shortestLeaseMs } = settings;
   const http = new ConsulHttp(settings);
@@ -23,6 +29,6 @@ export async function consulLocks(options: ConsulOptions = {}): Promise<Locks> {
 }
 
 /** `consul://host:8500/prefix?dc=…`, or `consul+https://…`. */
-export async function openConsulUrl(url: string): Promise<Locks> {
+export async function openConsulUrl(url: string): Promise<ConsulStore> {
   return await consulLocks(parseConsulUrl(url));
 }

@@ -7,12 +7,14 @@
 import { randomUUID } from "node:crypto";
 import type { Clock, Instant } from "../domain/clock.ts";
 import { Closed, InvalidInput } from "../domain/errors.ts";
+import type { Finding } from "../engine/port.ts";
 import type * as port from "../locks/port.ts";
 import { isSameReport } from "../locks/reports.ts";
 import { checkAcquire, checkLockName, checkRelease, checkSession } from "../locks/requests.ts";
 import { Acquisition, type AcquisitionParts, OwnHold } from "./acquisition.ts";
 import { ConsulApi } from "./api.ts";
 import { Changes } from "./changes.ts";
+import { checkConsul } from "./check.ts";
 import { type ConsulHttp, Unanswered } from "./http.ts";
 import { waiterKey } from "./lock-keys.ts";
 import { LockReader } from "./lock-reader.ts";
@@ -151,6 +153,11 @@ export class ConsulLocks implements port.Locks {
       .map((state) => reportOf(state, now))
       .filter((report) => report !== undefined)
       .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  async check(): Promise<readonly Finding[]> {
+    this.#checkOpen();
+    return await checkConsul(this.#api, this.#outside);
   }
 
   async close(): Promise<void> {

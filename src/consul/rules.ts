@@ -50,10 +50,10 @@ export function decide(
   const slot = ready[ahead];
   if (slot !== undefined) return { kind: "take", slot, ...stepsToTake(lock, state, contender, slot, now) };
   const next = free.map((one) => notBefore.get(one) ?? 0).filter((time) => time > now);
-  const isDelayed = next.length > 0 || delaysOf(state, free, now).length > 0;
+  const isKept = next.length > 0 || delaysOf(state, free, now).length > 0;
   return {
     kind: "wait",
-    why: isDelayed ? "delayed" : "held",
+    why: isKept ? "delayed" : "held",
     ...(next.length > 0 ? { until: Math.min(...next) } : {}),
   };
 }

@@ -1,6 +1,7 @@
 /** Consul as it is run in earnest: tokens with the policy of the documentation, certificates on both sides. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +14,7 @@ import { consulLocks, openConsulUrl } from "../../src/consul/index.ts";
 import { ask, openSession, takeLock, tryLock } from "./consul-desk.ts";
 
 const MASTER = "b1f8d2f0-6c0f-4b1e-9a3e-0d5f3f0c1a2b";
+const READ_ONLY = 'key_prefix "" { policy = "read" }';
 const PAGE = join(import.meta.dirname, "../../docs/locks/consul.md");
 
 test("a token with the documented policy is enough, and one without it is refused", { timeout: 60_000 }, async () => {
@@ -25,6 +27,9 @@ test("a token with the documented policy is enough, and one without it is refuse
   assert.deepEqual(await tryLock(locks, session, "guarded"), { ok: false, why: "held" });
   assert.ok((await locks.renewSession(session)) !== undefined);
   assert.equal((await locks.list()).length, 1);
+  const reader = await consulLocks({ address: server.address, token: await tokenWith(server, READ_ONLY) });
+  assert.deepEqual(await reader.list(), await locks.list());
+  await reader.close();
   assert.equal(await locks.release({ hold, retireMs: 1 }), true);
   await locks.closeSession(session);
   await locks.close();
@@ -99,8 +104,9 @@ function documentedPolicy(): string {
 }
 
 async function tokenWith(server: ConsulServer, rules: string): Promise<string> {
-  await make(server, "/acl/policy", { Name: "locks", Rules: rules });
-  const token = await make(server, "/acl/token", { Policies: [{ Name: "locks" }] });
+  const name = `policy-${randomUUID()}`;
+  await make(server, "/acl/policy", { Name: name, Rules: rules });
+  const token = await make(server, "/acl/token", { Policies: [{ Name: name }] });
   return (token as { readonly SecretID: string }).SecretID;
 }
 

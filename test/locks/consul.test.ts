@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type ConsulServer, startConsulCluster, startConsulServer } from "../../servers/consul-server.ts";
-import { consulLocks } from "../../src/consul/index.ts";
+import { consulLocks, type ConsulStore } from "../../src/consul/index.ts";
 import type { Locks } from "../../src/locks/port.ts";
 import {
   ask,
@@ -179,6 +179,7 @@ describe("locks as Consul has them", () => {
 test("a server that hangs: who waits goes on waiting, who tries is told", { timeout: 60_000 }, async () => {
   await using server = await startConsulServer();
   const locks = await consulLocks({ address: server.address });
+  assert.deepEqual(await severities(locks), ["ok", "warning"]);
   const holder = await openSession(locks, "holder");
   const waiter = await openSession(locks, "waiter");
   const hold = await takeLock(locks, holder, "hung");
@@ -204,6 +205,7 @@ test("a cluster that loses its leader keeps locks, lines and fences", { timeout:
   const follower = cluster.servers.find((server) => server !== leader);
   assert.ok(leader !== undefined && follower !== undefined);
   const locks = await consulLocks({ address: follower.address });
+  assert.deepEqual(await severities(locks), ["ok", "ok"]);
   const holder = await openSession(locks, "holder");
   const waiter = await openSession(locks, "waiter");
   const hold = await takeLock(locks, holder, "led");
@@ -221,3 +223,7 @@ test("a cluster that loses its leader keeps locks, lines and fences", { timeout:
   await locks.closeSession(waiter);
   await locks.close();
 });
+
+async function severities(locks: ConsulStore): Promise<readonly string[]> {
+  return (await locks.check()).map(({ severity }) => severity);
+}
