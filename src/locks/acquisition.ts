@@ -30,7 +30,7 @@ export class OwnHold {
   readonly trace: Trace;
   /** The record as it was when the hold was granted: most are released with nobody having come by. */
   readonly granted: Seen;
-  /** The release was sent, and no reply came. */
+  /** A release was asked for, and nobody knows whether it took. */
   isLeaving = false;
 
   constructor(nonce: string, trace: Trace, granted: Seen) {
@@ -115,8 +115,8 @@ export class Acquisition {
     let dead = NOBODY;
     let seen = UNSEEN;
     for (;;) {
-      const moment = this.#delays.now();
       seen = await this.#change(seen, (record) => {
+        const moment = this.#delays.now();
         const rest = record && bury(record, dead, moment);
         const joined = join(rest, this.#waiter, this.#request.slots, moment);
         return holderOf(joined, this.#waiter.nonce) === undefined ? rest : joined;
@@ -186,10 +186,11 @@ export class Acquisition {
     let dead = NOBODY;
     for (;;) {
       if (this.#isGivenUp() || !this.#isAlive()) return await this.#giveUp();
-      const moment = this.#delays.now();
-      seen = await this.#change(seen, (record) =>
-        join(record && bury(record, dead, moment), this.#waiter, this.#request.slots, moment),
-      );
+      let moment = this.#delays.now();
+      seen = await this.#change(seen, (record) => {
+        moment = this.#delays.now();
+        return join(record && bury(record, dead, moment), this.#waiter, this.#request.slots, moment);
+      });
       const held = this.#result(seen);
       if (held !== undefined) return this.#checked(held);
       if (seen.record?.slots !== this.#request.slots) dead = await this.#deadInTheWay(seen.record);

@@ -127,22 +127,25 @@ class LocksOnRegister implements port.Locks {
     const { nonce, trace, granted } = handle;
     if (!(await this.#lives(own))) return false;
     trace.retireMs = request.retireMs;
-    const moment = momentOf(this.#clock);
     let isMine = false;
     const step = (record: LockRecord | undefined): LockRecord | undefined => {
       isMine = holderOf(record, nonce) !== undefined;
-      return leave(record, nonce, moment, request.retireMs);
+      return leave(record, nonce, momentOf(this.#clock), request.retireMs);
+    };
+    const doubt = (): void => {
+      handle.isLeaving = true;
+      trace.doubtedAt = this.#clock.monotonic();
     };
     try {
-      await this.#cells.change(name, granted, step, () => {
-        handle.isLeaving = true;
-        trace.doubtedAt = this.#clock.monotonic();
-      });
+      await this.#cells.change(name, granted, step, doubt);
+    } catch (error) {
+      doubt();
+      throw error;
     } finally {
       trace.isUsed = false;
     }
     if (trace.doubtedAt === undefined) own.traces.delete(nonce);
-    // While the session lives nobody else takes the hold away: gone after a lost reply means that the reply was yes.
+    // While the session lives nobody else takes the hold away: gone after a release without a reply means that it took.
     return isMine || handle.isLeaving;
   }
 
@@ -194,8 +197,8 @@ class LocksOnRegister implements port.Locks {
   }
 
   async #leave(nonce: string, { lock, retireMs }: Trace): Promise<void> {
-    const moment = momentOf(this.#clock);
-    const step = (record: LockRecord | undefined): LockRecord | undefined => leave(record, nonce, moment, retireMs);
+    const step = (record: LockRecord | undefined): LockRecord | undefined =>
+      leave(record, nonce, momentOf(this.#clock), retireMs);
     await this.#cells.change(lock, undefined, step, () => undefined);
   }
 

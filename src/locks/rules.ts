@@ -158,9 +158,17 @@ function isRetired(record: LockRecord | undefined, moment: Moment): boolean {
 
 function serve(record: LockRecord, moment: Moment): LockRecord {
   const [next, ...waiters] = record.waiters;
+  // This write has granted already, and a second hold would have the same fence.
+  if (record.holders.some(({ fence }) => fence === 0)) return record;
   if (next === undefined || record.holders.length + closedSlots(record, moment) >= record.slots) return record;
-  const { lastData: _, ...rest } = record;
-  return { ...rest, holders: [...record.holders, { ...next, fence: 0, since: moment.wall }], waiters };
+  // What is over is over for all: a clock that is behind must not find it again.
+  const { lastData: _, retired: __, ...rest } = record;
+  return {
+    ...rest,
+    delays: record.delays.filter((delay) => !moment.isOver(delay)),
+    holders: [...record.holders, { ...next, fence: 0, since: moment.wall }],
+    waiters,
+  };
 }
 
 /** Without what is over; undefined when nothing is left to say. */
