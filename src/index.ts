@@ -7,6 +7,7 @@ export type { LockEvent } from "./client/locks/events.ts";
 export type { HeldLock, ReleaseOptions } from "./client/locks/hold.ts";
 export type { HoldOptions } from "./client/locks/key-hold.ts";
 export { type BusyReason, LockBusy } from "./client/locks/lock-busy.ts";
+export type { LockStore } from "./client/locks/locks-only-engine.ts";
 export { type CloseOptions, LockSession } from "./client/locks/lock-session.ts";
 export type { LockOptions, SessionOptions } from "./client/locks/options.ts";
 export { PartlyRefused } from "./client/partly-refused.ts";

@@ -1,9 +1,8 @@
 import { systemClock } from "../domain/clock.ts";
 import { BatonError, InvalidInput } from "../domain/errors.ts";
 import type { Engine } from "../engine/port.ts";
-import type { Locks } from "../locks/port.ts";
 import { Baton, type BatonOptions } from "./baton.ts";
-import { locksOnlyEngine } from "./locks/locks-only-engine.ts";
+import { type LockStore, locksOnlyEngine } from "./locks/locks-only-engine.ts";
 
 /**
  * Opens a store by URL (`memory:`, `sqlite:work.db`, `nats://localhost:4222`, for locks alone `consul://localhost:8500`), by
@@ -11,7 +10,7 @@ import { locksOnlyEngine } from "./locks/locks-only-engine.ts";
  *
  *     const baton = await connect("sqlite:work.db");
  */
-export async function connect(store?: string | Engine | Locks, options: BatonOptions = {}): Promise<Baton> {
+export async function connect(store?: string | Engine | LockStore, options: BatonOptions = {}): Promise<Baton> {
   if (store === undefined || typeof store === "string") {
     return new Baton(await openEngine(store ?? defaultUrl(), options), options);
   }

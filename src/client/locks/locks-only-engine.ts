@@ -1,9 +1,14 @@
 import { BatonError } from "../../domain/errors.ts";
-import type { Engine } from "../../engine/port.ts";
+import type { Engine, Finding } from "../../engine/port.ts";
 import type { Locks } from "../../locks/port.ts";
 
+export interface LockStore extends Locks {
+  /** What an operator should know about it. */
+  check?(): Promise<readonly Finding[]>;
+}
+
 /** A store that keeps locks and nothing else, as an engine: whatever is about queues is refused, and says so. */
-export function locksOnlyEngine(locks: Locks): Engine {
+export function locksOnlyEngine(locks: LockStore): Engine {
   const refuse = (): Promise<never> =>
     Promise.reject(
       new BatonError(
@@ -30,6 +35,7 @@ export function locksOnlyEngine(locks: Locks): Engine {
     dead: refuse,
     revive: refuse,
     check: async () => {
+      if (locks.check !== undefined) return await locks.check();
       const { length } = await locks.list();
       return [
         { severity: "ok", subject: locks.name, detail: `answers, and has ${length} lock${length === 1 ? "" : "s"}` },
