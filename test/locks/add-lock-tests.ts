@@ -2,8 +2,8 @@ import { describe, test } from "node:test";
 import { type LockCase, lockCases, type LocksTarget, runLockCase } from "../../src/conformance/index.ts";
 
 /** The conformance suite of locks, with a test per case. */
-export function addLockTests(title: string, target: LocksTarget): void {
-  describe(`${title} conform`, { concurrency: 16 }, () => {
+export function addLockTests(title: string, target: LocksTarget, concurrency = 16): void {
+  describe(`${title} conform`, { concurrency }, () => {
     for (const one of lockCases.filter(({ alone }) => !alone)) addTest(one, target);
   });
   describe(`${title} conform when they are alone`, { concurrency: 1 }, () => {

@@ -18,12 +18,27 @@ export async function openLossy(
   context: TestContext,
   ports: readonly number[],
   options: StoreOptions = {},
-): Promise<{ readonly engine: NatsEngine; readonly wire: LossyWire }> {
+): Promise<LossyHandle> {
+  const handle = await connectLossy(ports, options);
+  context.after(() => handle.engine.close());
+  return handle;
+}
+
+export interface LossyHandle {
+  readonly engine: NatsEngine;
+  readonly wire: LossyWire;
+}
+
+export async function connectLossy(ports: readonly number[], options: StoreOptions = {}): Promise<LossyHandle> {
   const connection = await openConnection({ servers: ports.map((port) => `127.0.0.1:${port}`) });
   const wire = new LossyWire(wireOf(connection, true));
-  const engine = new NatsEngine({ wire, random: () => 0.5, options });
-  context.after(() => engine.close());
+  const engine = new NatsEngine({ wire, random, options });
   return { engine, wire };
+}
+
+function random(): number {
+  // oxlint-disable-next-line no-restricted-properties -- here randomness comes in from outside
+  return Math.random();
 }
 
 /** Everything that is sent arrives; replies that are to be lost do not. */
@@ -32,6 +47,7 @@ export class LossyWire implements Wire {
   readonly #inner: Wire;
   readonly #lose: { readonly part: string; readonly meanwhile: () => Promise<void> }[] = [];
   readonly #losing = new Map<string, () => Promise<void>>();
+  #dead = false;
   #watchers: ((up: boolean) => void)[] = [];
 
   constructor(inner: Wire) {
@@ -47,12 +63,18 @@ export class LossyWire implements Wire {
     this.#lose.push({ part, meanwhile });
   }
 
+  /** From now on nothing gets out or in, as if the process had been killed. */
+  kill(): void {
+    this.#dead = true;
+  }
+
   /** Whatever was to be lost from now on is not. */
   forget(): void {
     this.#lose.length = 0;
   }
 
   publish: Wire["publish"] = (subject, data, options) => {
+    if (this.#dead) return;
     const at = this.#lose.findIndex(({ part }) => subject.includes(part));
     const reply = options?.reply;
     if (reply !== undefined)
@@ -62,6 +84,7 @@ export class LossyWire implements Wire {
 
   subscribe(subject: string, receive: (delivery: Delivery) => void): Subscription {
     return this.#inner.subscribe(subject, (delivery) => {
+      if (this.#dead) return;
       const meanwhile = this.#losing.get(delivery.subject);
       if (meanwhile === undefined) return receive(delivery);
       this.#losing.delete(delivery.subject);

@@ -124,6 +124,7 @@ export class Store {
       // Outcomes of this process's own making were told when they happened.
       if (tx.foreign) told.push(...this.#outcomesKnown(), ...this.#cellsChanged());
       tx.foreign = false;
+      if (this.#waiting.onlyForCells) return { replies: told, ring: false };
       const due = this.#dueDates.waitMs(this.#parts, this.#now()) === 0;
       if (!due && !this.#anyHold() && !this.#waiting.queues().some((queue) => this.#claims.anyReady(queue)))
         return { replies: told, ring: false };
@@ -143,7 +144,7 @@ export class Store {
   /** How long a look can be put off; Infinity if nobody waits or nothing is due. */
   waitMs(): number {
     if (this.#waiting.empty) return Infinity;
-    const dueMs = this.#dueDates.waitMs(this.#parts, this.#now());
+    const dueMs = this.#waiting.onlyForCells ? Infinity : this.#dueDates.waitMs(this.#parts, this.#now());
     return this.#parts.tx.foreign && !this.#waiting.onlyForWork ? Math.min(dueMs, FOREIGN_LOOK_MS) : dueMs;
   }
 

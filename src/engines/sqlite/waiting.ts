@@ -21,6 +21,11 @@ export class Waiting {
     return this.#claims.size === 0 && this.#holds.size === 0 && this.onlyForWork;
   }
 
+  /** Nobody waits for anything that has to do with queues. */
+  get onlyForCells(): boolean {
+    return this.#claims.size === 0 && this.#holds.size === 0 && this.#outcomes.size === 0;
+  }
+
   /** Nobody waits for what another process may have written elsewhere than among the ready keys. */
   get onlyForWork(): boolean {
     return this.#outcomes.size === 0 && this.#cells.size === 0;
