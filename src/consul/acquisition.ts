@@ -60,6 +60,8 @@ export class Acquisition {
   /** Slots that Consul delays, with the time at which it is asked again. */
   readonly #notBefore = new Map<number, number>();
   #isInLine = false;
+  /** The lock was read after the signal had fired, so that what it says to one who gives up is true. */
+  #isLastLook = false;
   #beaten = 0;
 
   constructor(parts: AcquisitionParts, request: AcquireRequest, session: OwnSession, nonce: string) {
@@ -95,7 +97,7 @@ export class Acquisition {
     let state: LockState | undefined;
     for (;;) {
       try {
-        state ??= await this.#parts.reader.read(this.#request.name);
+        state ??= await this.#read();
         if (!this.#session.isAlive(this.#parts.clock)) throw this.#lost();
         const result = await this.#step(state, { ...contender, record: this.#record() });
         if ("ok" in result) return result;
@@ -110,12 +112,17 @@ export class Acquisition {
     }
   }
 
+  async #read(): Promise<LockState> {
+    this.#isLastLook = this.#isGivenUp();
+    return await this.#parts.reader.read(this.#request.name);
+  }
+
   async #step(state: LockState, contender: Contender): Promise<AcquireResult | { state: LockState | undefined }> {
     const { changes, clock } = this.#parts;
     const decision = decide(this.#lock, state, contender, this.#notBefore, clock.wall());
     if (decision.kind === "held") return this.#held(decision.fence);
     if (decision.kind === "take") return (await this.#take(state, decision, contender)) ?? { state: undefined };
-    if (this.#isGivenUp()) return { ok: false, why: decision.why };
+    if (this.#isGivenUp()) return this.#isLastLook ? { ok: false, why: decision.why } : { state: undefined };
     if (!this.#isInLine || !this.#hasPlace(state)) {
       await this.#joinLine();
       return { state: undefined };
@@ -123,9 +130,7 @@ export class Acquisition {
     const withinMs = decision.until === undefined ? Infinity : decision.until - clock.wall();
     const signals = [this.#request.signal, this.#session.over.signal, this.#parts.closing];
     const sessionMs = this.#session.since.monotonic + this.#session.leaseMs - clock.monotonic();
-    const next = await changes.next(state, Math.min(withinMs, sessionMs), AbortSignal.any(signals));
-    // What it says to one who gives up must be true now.
-    return { state: this.#isGivenUp() ? undefined : next };
+    return { state: await changes.next(state, Math.min(withinMs, sessionMs), AbortSignal.any(signals)) };
   }
 
   /** Undefined: look again. */

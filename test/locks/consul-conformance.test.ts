@@ -1,12 +1,13 @@
-import { after, before, describe, test } from "node:test";
+import { after, before } from "node:test";
 import { type ConsulServer, startConsulServer } from "../../servers/consul-server.ts";
-import { lockCases, type LocksTarget, runLockCase } from "../../src/conformance/index.ts";
+import type { LocksTarget } from "../../src/conformance/index.ts";
 import { consulLocks } from "../../src/consul/index.ts";
 import type { Locks } from "../../src/locks/port.ts";
+import { addLockTests } from "./add-lock-tests.ts";
 import { ConsulProxy } from "./consul-proxy.ts";
 
 /** Consul's own shortest lease is ten seconds; it can be told otherwise. Long enough for a machine that does other things as well. */
-const LEASE_MS = 2_000;
+const LEASE_MS = 3_000;
 let server: ConsulServer | undefined;
 const proxies = new Map<Locks, ConsulProxy>();
 
@@ -49,18 +50,5 @@ function proxyOf(locks: Locks): ConsulProxy {
   return proxy;
 }
 
-describe("locks on Consul conform", { concurrency: 8 }, () => {
-  for (const one of lockCases.filter(({ alone }) => !alone)) addTest(one);
-});
-
-describe("locks on Consul conform when they are alone", { concurrency: 1 }, () => {
-  for (const one of lockCases.filter(({ alone }) => alone)) addTest(one);
-});
-
-function addTest(one: (typeof lockCases)[number]): void {
-  test(`${one.promise}: ${one.name}`, async (context) => {
-    const result = await runLockCase(one, target);
-    if (result.status === "skipped") context.skip(result.reason);
-    if (result.status === "failed") throw result.error;
-  });
-}
+// Fewer than elsewhere: each contender has connections and a session to open before the first lease of its case runs out.
+addLockTests("locks on Consul", target, 8);

@@ -120,6 +120,19 @@ describe("locks as Consul has them", () => {
     await locks.close();
   });
 
+  test("a grant whose reply was lost has the fence of its key", async () => {
+    const proxy = await ConsulProxy.before(server.port);
+    const locks = await open("lost-reply", proxy.address);
+    const session = await openSession(locks, "unheard");
+    proxy.loseReply();
+    const hold = await takeLock(locks, session, "lock");
+    const [holder] = (await locks.read("lock"))?.holders ?? [];
+    assert.equal(hold.fence, holder?.fence);
+    assert.equal(await locks.release({ hold }), true);
+    assert.deepEqual(await keysOf(server, "lost-reply"), []);
+    await locks.close();
+  });
+
   test("whoever waits asks for nothing meanwhile", async () => {
     const locks = await open("quiet");
     const proxy = await ConsulProxy.before(server.port);
@@ -186,7 +199,8 @@ test("a server that hangs: who waits goes on waiting, who tries is told", { time
   const waiting = takeLock(locks, waiter, "hung");
   await waitUntilWaiting(locks, "hung", 1);
   server.pause();
-  await assert.rejects(tryLock(locks, waiter, "another"), { code: "STORE_UNAVAILABLE" });
+  // A process that is being stopped may still answer the first of two questions.
+  await assert.rejects(tryLock(locks, waiter, "another"), { code: /^(STORE_UNAVAILABLE|OUTCOME_UNKNOWN)$/ });
   const released = locks.release({ hold });
   server.resume();
   assert.equal(await released, true);
