@@ -100,6 +100,7 @@ class LocksOnRegister implements port.Locks {
   async closeSession(session: port.Session): Promise<void> {
     this.#checkOpen();
     const own = ownSession(session);
+    own.isClosed = true;
     own.end("it was closed");
     await Promise.allSettled(own.asking);
     if (await this.#lives(own)) {
@@ -125,7 +126,7 @@ class LocksOnRegister implements port.Locks {
     const own = ownSession(session);
     if (!(handle instanceof OwnHold)) throw new InvalidInput("hold", handle, "a hold that this connection has taken");
     const { nonce, trace, granted } = handle;
-    if (!(await this.#lives(own))) return false;
+    if (own.isClosed || !(await this.#lives(own))) return false;
     trace.retireMs = request.retireMs;
     let isMine = false;
     const step = (record: LockRecord | undefined): LockRecord | undefined => {

@@ -22,6 +22,8 @@ export class OwnSession {
   version: number;
   since: Instant;
   lost: SessionLost | undefined;
+  /** Its owner ends it: what it held is being freed. */
+  isClosed = false;
 
   constructor(id: string, request: SessionRequest, version: number, since: Instant) {
     this.id = id;

@@ -8,10 +8,19 @@ import { TroubledRegister } from "./troubled-register.ts";
 export interface RegisterTargetOptions extends Pick<LocksTarget, "name" | "restart" | "skip" | "leaseMs" | "slackMs"> {
   readonly openRegister: () => Promise<Register>;
   readonly limits?: LocksOnRegisterOptions["limits"];
+  /** What stands between the locks and the troubles, and above the locks: for flaws. */
+  readonly driver?: (register: Register) => Register;
+  readonly locks?: (locks: Locks) => Locks;
 }
 
 /** Locks on a register, with the troubles that the suite asks for. */
-export function registerTarget({ openRegister, limits, ...target }: RegisterTargetOptions): LocksTarget {
+export function registerTarget({
+  openRegister,
+  limits,
+  driver,
+  locks: above,
+  ...target
+}: RegisterTargetOptions): LocksTarget {
   const registers = new WeakMap<Locks, TroubledRegister>();
   const registerOf = (locks: Locks): TroubledRegister => {
     const register = registers.get(locks);
@@ -22,12 +31,13 @@ export function registerTarget({ openRegister, limits, ...target }: RegisterTarg
     ...target,
     async open() {
       const register = new TroubledRegister(await openRegister());
-      const locks = locksOnRegister({
+      const below = locksOnRegister({
         name: target.name,
-        register,
+        register: driver?.(register) ?? register,
         newId: randomUUID,
         ...(limits === undefined ? {} : { limits }),
       });
+      const locks = above?.(below) ?? below;
       registers.set(locks, register);
       return locks;
     },

@@ -1,3 +1,4 @@
+import { pause } from "../../../domain/clock.ts";
 import { atLeast, atMost, equal } from "../../expect.ts";
 import { type LockCase, lockCasesOf } from "../case.ts";
 import { expectRising } from "./fenced.ts";
@@ -15,6 +16,19 @@ export const lost: readonly LockCase[] = [
       const passedMs = scene.clock.monotonic() - ann.session.since.monotonic;
       atLeast(passedMs, scene.leaseMs - ROUNDING_MS, "Milliseconds from the last sign of life to the next hold");
       atMost(passedMs, scene.leaseMs + scene.slackMs, "Milliseconds from the last sign of life to the next hold");
+    },
+
+    "a lock is refused to whoever comes before the lease has passed": async (scene) => {
+      const ann = await scene.mortal();
+      const ben = await scene.contender();
+      await ann.take(scene.lock());
+      let result = await ben.ask(scene.lock());
+      while (!result.ok) {
+        await pause(scene.clock, scene.leaseMs / 20);
+        result = await ben.ask(scene.lock());
+      }
+      const passedMs = scene.clock.monotonic() - ann.session.since.monotonic;
+      atLeast(passedMs, scene.leaseMs - ROUNDING_MS, "Milliseconds from the last sign of life to the next hold");
     },
 
     "a lock whose holder is lost is free for whoever comes": async (scene) => {

@@ -88,6 +88,15 @@ export const sessions: readonly LockCase[] = lockCasesOf("sessions", {
     equal(await scene.locks.read(scene.lock()), undefined, "The lock that was asked for");
   },
 
+  "a hold of a session that was closed cannot be released": async (scene) => {
+    const ann = await scene.contender();
+    const hold = await ann.take(scene.lock());
+    await ann.close();
+    equal(await ann.locks.release({ hold, retireMs: 60_000 }), false, "Releasing after the session was closed");
+    const ben = await scene.contender();
+    await ben.take(scene.lock());
+  },
+
   "waiting ends when the session runs out": async (scene) => {
     const ann = await scene.contender();
     const ben = await scene.mortal();
