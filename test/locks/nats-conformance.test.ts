@@ -43,5 +43,6 @@ addLockTests("locks on NATS", {
     await running().restart();
   },
   // Servers count in whole seconds, and look for what is over once a second.
+  leaseMs: 2_000,
   slackMs: 8_000,
 });

@@ -209,16 +209,14 @@ function cases(target: RegisterTarget): Readonly<Record<string, Body>> {
       again.stop();
     },
 
-    "who watches a cell hears nothing of others": async (context) => {
+    "who begins to watch in the moment of a change hears of it": async (context) => {
       const [one, other] = await both(target, context);
-      const name = newName();
-      const quiet = await observe(one, name);
-      const loud = await observe(one, `${name}2`);
-      await other.write({ name: `${name}2`, expected: 0, value: "a" });
-      await loud.is("a");
-      assert.equal(quiet.count, 0);
-      quiet.stop();
-      loud.stop();
+      for (let round = 0; round < 50; round += 1) {
+        const name = newName();
+        const [seen] = await Promise.all([observe(one, name), other.write({ name, expected: 0, value: "a" })]);
+        await seen.is("a");
+        seen.stop();
+      }
     },
 
     "a change is heard soon": async (context) => {

@@ -4,9 +4,10 @@ import type { Subscription, Wire } from "./wire.ts";
 
 /**
  * A server hands a message to listeners before it has stored it, and in a cluster before most replicas have: whoever reads at
- * once may find what was there before. So they are told again after these.
+ * once may find what was there before. So they are told again after these, one after the other; the last are for a server that
+ * has a hard time. Whoever begins to listen is told too, because of what was handed out just before, and not stored yet.
  */
-const ECHOES_MS = [10, 90] as const;
+const ECHOES_MS = [10, 90, 400, 1_500] as const;
 
 interface Watched {
   readonly listeners: Set<() => void>;
@@ -31,6 +32,7 @@ export class Watches {
     const own = (): void => listener();
     const watched = this.#watched.get(subject) ?? this.#begin(subject);
     watched.listeners.add(own);
+    this.#echo(watched, 0);
     return {
       stop: () => {
         if (watched.listeners.delete(own) && watched.listeners.size === 0) this.#end(subject, watched);
@@ -69,10 +71,14 @@ export class Watches {
   }
 
   #hear(watched: Watched, echo = 0): void {
+    this.#echo(watched, echo);
+    for (const listener of watched.listeners) listener();
+  }
+
+  #echo(watched: Watched, echo: number): void {
     watched.echo?.cancel();
     const delayMs = ECHOES_MS[echo];
     watched.echo =
       delayMs === undefined ? undefined : this.#clock.setTimer(delayMs, () => this.#hear(watched, echo + 1));
-    for (const listener of watched.listeners) listener();
   }
 }
