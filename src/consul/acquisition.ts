@@ -92,14 +92,14 @@ export class Acquisition {
 
   async #acquire(): Promise<AcquireResult> {
     const { slots, delayAfterLossMs: delayMs } = this.#request;
-    const consulSession = await this.#parts.sessions.part(this.#session, delayMs);
-    const contender = { nonce: this.#nonce, slots, delayMs, consulSession };
     let state: LockState | undefined;
     for (;;) {
       try {
         state ??= await this.#read();
         if (!this.#session.isAlive(this.#parts.clock)) throw this.#lost();
-        const result = await this.#step(state, { ...contender, record: this.#record() });
+        const consulSession = await this.#parts.sessions.part(this.#session, delayMs);
+        const contender = { nonce: this.#nonce, slots, delayMs, consulSession, record: this.#record() };
+        const result = await this.#step(state, contender);
         if ("ok" in result) return result;
         state = result.state;
       } catch (error) {

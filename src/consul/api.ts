@@ -1,6 +1,6 @@
 /** As much of Consul as locks need: sessions, the keys below a prefix, transactions. Nothing is tried twice in here. */
 import { type ConsulHttp, denied, Unanswered } from "./http.ts";
-import { fieldsOf, listOf, numberOf, textOf } from "./json.ts";
+import { fieldsOf, listOf, numberOf, textOf, Unexpected } from "./json.ts";
 
 /** There is no code for it: Consul's own servers tell it by these words from each other's answers. */
 const DENIED = "Permission denied";
@@ -98,6 +98,8 @@ export class ConsulApi {
       ...(after === undefined ? {} : { waitMs: after.waitMs }),
       ...(signal === undefined ? {} : { signal }),
     });
+    if (index === 0)
+      throw new Unexpected("an answer of Consul's has an X-Consul-Index; something in between removes it");
     return { entries: status === 404 ? [] : listOf(parse(text)).map(entryOf), index };
   }
 

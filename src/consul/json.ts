@@ -1,7 +1,13 @@
+import { BatonError } from "../domain/errors.ts";
+
 /** What came from outside, looked at before it is believed. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-export class Unexpected extends Error {}
+export class Unexpected extends BatonError {
+  constructor(rule: string) {
+    super("STORE_UNAVAILABLE", `An answer is not as Consul gives it: ${rule}. Is the address that of Consul?`);
+  }
+}
 
 export function fieldsOf(value: unknown): Fields {
   if (isFields(value)) return value;

@@ -19,7 +19,8 @@ export class Patience {
   readonly #outside: Outside;
   readonly #what: string;
   readonly #limitMs: number;
-  #began: number;
+  /** Monotonic: when the first answer failed to come. */
+  #began: number | undefined;
   #pauseMs = FIRST_PAUSE_MS;
   #isDoubtful = false;
 
@@ -27,13 +28,14 @@ export class Patience {
     this.#outside = outside;
     this.#what = what;
     this.#limitMs = limitMs;
-    this.#began = outside.clock.monotonic();
   }
 
   /** Resolves when it is time to ask again, or the signal fires. Throws when it has taken too long. */
   async pause(unanswered: Unanswered, signal?: AbortSignal): Promise<void> {
     this.#isDoubtful ||= unanswered.isDoubtful;
-    if (this.#outside.clock.monotonic() - this.#began >= this.#limitMs) throw this.#end(unanswered);
+    const now = this.#outside.clock.monotonic();
+    this.#began ??= now;
+    if (now - this.#began >= this.#limitMs) throw this.#end(unanswered);
     const pauseMs = this.#pauseMs * (0.5 + this.#outside.random());
     this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
     // Not a reason to fail: whoever fired it looks at it next.
@@ -42,7 +44,7 @@ export class Patience {
 
   /** An answer came: what follows is another outage. */
   reset(): void {
-    this.#began = this.#outside.clock.monotonic();
+    this.#began = undefined;
     this.#pauseMs = FIRST_PAUSE_MS;
     this.#isDoubtful = false;
   }

@@ -13,7 +13,9 @@ import {
   waiterKey,
 } from "./lock-keys.ts";
 
-/** Consul takes 64 steps in a transaction; a grant has few of its own. */
+/** Of Consul, in one transaction. */
+const MOST_STEPS = 64;
+/** A grant has few steps of its own. */
 const MOST_REMOVALS = 32;
 
 /** Somebody who wants a slot. */
@@ -94,10 +96,15 @@ export function stepsToNoteLosses(lock: string, state: LockState, now: number): 
   return coordinate(lock, coordinationIndex, { ...coordination, taken });
 }
 
-/** A coordination key that says nothing any more: a time has passed. */
+/** Keys that say nothing any more, because a time has passed or somebody died. What a lost holder left behind is kept. */
 export function stepsToSweep(lock: string, state: LockState, now: number): readonly Step[] | undefined {
-  if (state.coordination === undefined || state.slots.size > 0 || isBinding(state, now)) return undefined;
-  return removal(coordinationKey(lock), state.coordinationIndex);
+  if (isBinding(state, now)) return undefined;
+  const lost = [...state.slots.values()].filter(({ record }) => record.data === undefined);
+  const steps = [
+    ...(state.coordination === undefined ? [] : removal(coordinationKey(lock), state.coordinationIndex)),
+    ...[...lost, ...state.waiters].flatMap(({ key, modifyIndex }) => removal(key, modifyIndex)),
+  ];
+  return steps.length === 0 ? undefined : steps.slice(0, MOST_STEPS);
 }
 
 export function reportOf(state: LockState, now: number): LockReport | undefined {

@@ -23,8 +23,10 @@ export class OwnSession {
   readonly owner: string;
   readonly leaseMs: number;
   readonly expiry: SessionRequest["expiry"];
-  /** Consul's, by their delay. */
+  /** Consul's, by their delay: those that are being made, too. */
   readonly parts: Map<number, Promise<string>> = new Map();
+  /** Consul's that are there. */
+  readonly made: Set<string> = new Set();
   /** Fires when the session is over. */
   readonly over: AbortController = new AbortController();
   /** Calls of `acquire` that have not answered yet. */
@@ -40,6 +42,7 @@ export class OwnSession {
     this.expiry = expiry;
     this.since = since;
     this.parts.set(0, Promise.resolve(id));
+    this.made.add(id);
   }
 
   end(why: string): void {
@@ -75,10 +78,16 @@ export class Sessions {
   async part(session: OwnSession, delayMs: number): Promise<string> {
     const existing = session.parts.get(delayMs);
     if (existing !== undefined) return await existing;
-    const made = persist(this.#outside, "the opening of a session", () => this.#create(session, delayMs));
-    session.parts.set(delayMs, made);
+    const making = this.#makePart(session, delayMs);
+    session.parts.set(delayMs, making);
+    return await making;
+  }
+
+  async #makePart(session: OwnSession, delayMs: number): Promise<string> {
     try {
-      return await made;
+      const id = await persist(this.#outside, "the opening of a session", () => this.#create(session, delayMs));
+      session.made.add(id);
+      return id;
     } catch (error) {
       session.parts.delete(delayMs);
       throw error;
@@ -90,8 +99,7 @@ export class Sessions {
     const answered = await persist(this.#outside, "a sign of life", async () => {
       if (session.lost !== undefined) return undefined;
       const since = instant(this.#outside.clock);
-      const parts = await partsOf(session);
-      const renewed = await Promise.all(parts.map((id) => this.#api.renewSession(id)));
+      const renewed = await Promise.all(Array.from(session.made, (id) => this.#api.renewSession(id)));
       return renewed.every(Boolean) ? since : undefined;
     });
     if (answered === undefined) {
@@ -108,29 +116,21 @@ export class Sessions {
   /** Asks Consul. One that is over for this process is over. */
   async exists(session: OwnSession): Promise<boolean> {
     if (session.lost !== undefined) return false;
-    const parts = await partsOf(session);
     const found = await persist(this.#outside, "a question for a session", () =>
-      Promise.all(parts.map((id) => this.#api.hasSession(id))),
+      Promise.all(Array.from(session.made, (id) => this.#api.hasSession(id))),
     );
     return found.every(Boolean);
   }
 
   async destroy(session: OwnSession): Promise<void> {
-    const parts = await partsOf(session);
     await persist(this.#outside, "the end of a session", () =>
-      Promise.all(parts.map((id) => this.#api.destroySession(id))),
+      Promise.all(Array.from(session.made, (id) => this.#api.destroySession(id))),
     );
   }
 
   #create({ owner, leaseMs, expiry }: SessionRequest, lockDelayMs: number): Promise<string> {
     return this.#api.createSession({ name: owner, ttlMs: leaseMs, behavior: expiry, lockDelayMs });
   }
-}
-
-/** Those that could not be made are of no account. */
-async function partsOf(session: OwnSession): Promise<readonly string[]> {
-  const made = await Promise.allSettled(session.parts.values());
-  return made.filter((one) => one.status === "fulfilled").map((one) => one.value);
 }
 
 export function ownSession({ handle }: Session): OwnSession {
