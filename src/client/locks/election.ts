@@ -6,7 +6,7 @@ import type { HeldLock } from "./hold.ts";
 import type { CloseOptions } from "./lock-session.ts";
 import { observeHolder } from "./observe.ts";
 import { lockLeaseMs, type LockSettings, parseLockOptions } from "./options.ts";
-import { atMost, Patience, waitFor } from "./patience.ts";
+import { atMost, keepAlive, waitFor } from "./patience.ts";
 import type { Taken, Taker } from "./taker.ts";
 
 export interface ElectionOptions {
@@ -92,7 +92,7 @@ export class Election implements AsyncDisposable {
     if (this.#leads) throw new InvalidInput("lead", this.name, "one lead() of an election at a time");
     this.#leads = true;
     // Also while it leads: a leader may have nothing to do but to wait.
-    using _alive = new Patience(this.#context.clock, Infinity);
+    using _alive = keepAlive();
     try {
       while (!this.#over.signal.aborted) {
         const lost = await this.#leadOnce(work);

@@ -6,7 +6,7 @@ import type { Shared } from "../shared.ts";
 import { Heartbeat, type Loss } from "./heartbeat.ts";
 import { type HeldLock, Hold, type HoldKeeper } from "./hold.ts";
 import { LockBusy } from "./lock-busy.ts";
-import { Patience } from "./patience.ts";
+import { keepAlive, Patience } from "./patience.ts";
 
 export interface HoldOptions {
   /** Instead of the queue's. */
@@ -63,6 +63,7 @@ class KeyKeeper implements HoldKeeper {
 
   async release(): Promise<boolean> {
     this.#end();
+    using _alive = keepAlive();
     // Retiring is for locks: what is done with a key, its items say.
     const [result] = await this.#shared.engine.settle([{ lease: this.#lease, ending: { type: "release" } }]);
     return result === "settled";

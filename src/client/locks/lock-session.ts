@@ -6,7 +6,7 @@ import { Heartbeat, type Loss } from "./heartbeat.ts";
 import { type HeldLock, Hold, type HoldKeeper } from "./hold.ts";
 import { type BusyReason, LockBusy } from "./lock-busy.ts";
 import { checkLockName, type LockOptions, type LockSettings, parseLockOptions } from "./options.ts";
-import { atMost, Patience, waitFor } from "./patience.ts";
+import { atMost, keepAlive, Patience, waitFor } from "./patience.ts";
 
 export interface CloseOptions {
   /** How long functions that run under a lock may go on after their signal has fired. Default 20s. */
@@ -67,6 +67,7 @@ export class LockSession implements HoldKeeper, AsyncDisposable {
     request: SessionRequest,
     { shared, onEnd }: { readonly shared: boolean; readonly onEnd: (session: LockSession) => void },
   ): Promise<LockSession> {
+    using _alive = keepAlive();
     return new LockSession(context, await context.locks.openSession(request), shared, onEnd);
   }
 
@@ -169,6 +170,7 @@ export class LockSession implements HoldKeeper, AsyncDisposable {
     const { locks, clock, emit } = this.#context;
     const hold = this.#holds.get(held);
     if (hold === undefined) return false;
+    using _alive = keepAlive();
     try {
       for (let tries = 1; ; tries += 1) {
         try {
@@ -242,6 +244,7 @@ export class LockSession implements HoldKeeper, AsyncDisposable {
 
   async #close(graceMs: number): Promise<void> {
     const { locks, clock } = this.#context;
+    using _alive = keepAlive();
     for (const patience of this.#waits.keys()) patience.end();
     for (const held of this.#running.keys()) held.abort(stopping(held.name));
     await atMost(clock, graceMs, Promise.allSettled([...this.#waits.values(), ...this.#running.values()]));

@@ -3,12 +3,21 @@ import type { Clock, Timer } from "../../domain/clock.ts";
 /** Any long time will do: the timer only keeps the process alive. */
 const KEEP_ALIVE_MS = 2 ** 30;
 
+/**
+ * Whoever waits for something is a reason for the process to live, whether or not its store has an open handle: a store may be
+ * pausing before it tries again.
+ */
+export function keepAlive(): Disposable {
+  const alive = setInterval(() => undefined, KEEP_ALIVE_MS);
+  return { [Symbol.dispose]: () => clearInterval(alive) };
+}
+
 /** How long somebody waits: over when the time is up, when another signal fires, or when it is told to end. */
 export class Patience implements Disposable {
   readonly #controller = new AbortController();
   readonly #outer: AbortSignal | undefined;
   readonly #timer: Timer | undefined;
-  readonly #alive: NodeJS.Timeout | undefined;
+  readonly #alive: Disposable = keepAlive();
 
   /** Zero: it is over before it begins. Infinity: for ever. */
   constructor(clock: Clock, waitMs: number, outer?: AbortSignal) {
@@ -19,8 +28,6 @@ export class Patience implements Disposable {
     }
     outer?.addEventListener("abort", this.end);
     if (waitMs !== Infinity) this.#timer = clock.setTimer(waitMs, this.end);
-    // Whoever waits is a reason for the process to live, whether or not its store has an open handle.
-    this.#alive = setInterval(() => undefined, KEEP_ALIVE_MS);
   }
 
   /** Fires when it is over. */
@@ -33,7 +40,7 @@ export class Patience implements Disposable {
   [Symbol.dispose](): void {
     this.#outer?.removeEventListener("abort", this.end);
     this.#timer?.cancel();
-    clearInterval(this.#alive);
+    this.#alive[Symbol.dispose]();
   }
 }
 
