@@ -206,6 +206,19 @@ export const SCRIPTS: readonly Script[] = [
       ]),
     ),
   },
+  {
+    name: "a key is handed to one who died while waiting for it",
+    // From long before, so that nothing is known of it any more, to the moment itself.
+    plans: moved(0, 20, (step) =>
+      plan(
+        [
+          submit(AT, 0, item("a", 1, { leases: 3 }), item("a", 1)),
+          { at: AT + 20, process: 2, what: { type: "hold", key: "a", waitMs: 5_000, forMs: 5 } },
+        ],
+        { faults: [fault(AT + 100 + step * 56, 2, { type: "crash", sent: "arrives", serverNoticesMs: 0 })] },
+      ),
+    ),
+  },
 ];
 
 /** Whatever changes something, or says that something was changed. */
