@@ -57,7 +57,9 @@ export class Contender {
   async waitInLine(name: string, wish: LockWish = {}): Promise<Waiting> {
     const before = (await this.locks.read(name))?.waiting;
     const waiting = this.wait(name, wish);
-    await this.seesUntil(name, (report) => before === undefined || (report?.waiting ?? Infinity) > before);
+    const inLine = this.seesUntil(name, (report) => before === undefined || (report?.waiting ?? Infinity) > before);
+    // One that is answered without having been seen in line was not in time, and the case says so.
+    await Promise.race([inLine, waiting.answer]);
     // Where nobody can tell who waits, the call has at least been made.
     if (before === undefined) await this.locks.read(name);
     return waiting;

@@ -7,8 +7,8 @@ const ROUNDING_MS = 5;
 
 export const delayed: readonly LockCase[] = lockCasesOf("delayed", {
   "after a loss nobody gets the lock for the delay": async (scene) => {
-    const ann = await scene.mortal();
     const ben = await scene.contender();
+    const ann = await scene.mortal();
     const delayMs = delayOf(scene);
     await ann.take(scene.lock(), { delayAfterLossMs: delayMs });
     await ben.wait(scene.lock()).hold;
@@ -19,8 +19,8 @@ export const delayed: readonly LockCase[] = lockCasesOf("delayed", {
   },
 
   "whoever asks during the delay is told": async (scene) => {
-    const ann = await scene.mortal();
     const ben = await scene.contender();
+    const ann = await scene.mortal();
     await ann.take(scene.lock(), { delayAfterLossMs: longDelayOf(scene) });
     const waiting = await ben.waitInLine(scene.lock());
     const report = await ben.seesUntil(scene.lock(), (found) => found?.holders.length === 0);
@@ -53,8 +53,8 @@ export const delayed: readonly LockCase[] = lockCasesOf("delayed", {
   },
 
   "a delay keeps only the slot that was lost": async (scene) => {
-    const ann = await scene.mortal();
     const ben = await scene.contender();
+    const ann = await scene.mortal();
     await ann.take(scene.lock(), { slots: 2, delayAfterLossMs: longDelayOf(scene) });
     const hold = await ben.take(scene.lock(), { slots: 2 });
     await ben.seesUntil(scene.lock(), (report) => report?.holders.length === 1);

@@ -31,8 +31,8 @@ export const fenced: readonly LockCase[] = [
     },
 
     "fences rise when a holder is lost": async (scene) => {
-      const ann = await scene.mortal();
       const ben = await scene.contender();
+      const ann = await scene.mortal();
       const lost = await ann.take(scene.lock());
       const next = await ben.wait(scene.lock()).hold;
       expectRising([lost.fence, next.fence]);

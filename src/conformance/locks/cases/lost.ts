@@ -1,5 +1,5 @@
 import { pause } from "../../../domain/clock.ts";
-import { atLeast, atMost, equal } from "../../expect.ts";
+import { atLeast, atMost, equal, ok } from "../../expect.ts";
 import { type LockCase, lockCasesOf } from "../case.ts";
 import { expectRising } from "./fenced.ts";
 
@@ -9,8 +9,8 @@ const ROUNDING_MS = 5;
 export const lost: readonly LockCase[] = [
   ...lockCasesOf("lost", {
     "a lock that is not renewed goes to a waiter after the lease, and not before": async (scene) => {
-      const ann = await scene.mortal();
       const ben = await scene.contender();
+      const ann = await scene.mortal();
       await ann.take(scene.lock());
       await ben.wait(scene.lock()).hold;
       const passedMs = scene.clock.monotonic() - ann.session.since.monotonic;
@@ -19,8 +19,8 @@ export const lost: readonly LockCase[] = [
     },
 
     "a lock is refused to whoever comes before the lease has passed": async (scene) => {
-      const ann = await scene.mortal();
       const ben = await scene.contender();
+      const ann = await scene.mortal();
       await ann.take(scene.lock());
       let result = await ben.ask(scene.lock());
       while (!result.ok) {
@@ -41,8 +41,8 @@ export const lost: readonly LockCase[] = [
     },
 
     "whoever stalls beyond its lease has lost the lock, and cannot hurt the next holder": async (scene) => {
-      const ann = await scene.mortal();
       const ben = await scene.contender();
+      const ann = await scene.mortal();
       const before = await ann.take(scene.lock());
       const after = await ben.wait(scene.lock()).hold;
       expectRising([before.fence, after.fence]);
@@ -57,8 +57,8 @@ export const lost: readonly LockCase[] = [
     },
 
     "one slot that is lost is given on, and the others are left alone": async (scene) => {
-      const ann = await scene.mortal();
       const ben = await scene.contender();
+      const ann = await scene.mortal();
       await ann.take(scene.lock(), { slots: 2 });
       const kept = await ben.take(scene.lock(), { slots: 2 });
       await ben.wait(scene.lock(), { slots: 2 }).hold;
@@ -71,8 +71,8 @@ export const lost: readonly LockCase[] = [
     "lost",
     {
       "a lock whose holder crashed goes to a waiter after the lease, and not before": async (scene) => {
-        const ann = await scene.mortal();
         const ben = await scene.contender();
+        const ann = await scene.mortal();
         await ann.take(scene.lock());
         const waiting = await ben.waitInLine(scene.lock());
         await ann.renew();
@@ -87,9 +87,9 @@ export const lost: readonly LockCase[] = [
 
       "one who crashed in line does not hold up those behind it": async (scene) => {
         const ann = await scene.contender();
-        const dead = await scene.mortal();
         const eve = await scene.contender();
         const hold = await ann.take(scene.lock());
+        const dead = await scene.mortal();
         await dead.waitInLine(scene.lock());
         const waiting = await eve.waitInLine(scene.lock());
         await scene.crash(dead);
@@ -100,9 +100,9 @@ export const lost: readonly LockCase[] = [
 
       "one who crashed in line long ago does not hold up those behind it": async (scene) => {
         const ann = await scene.contender();
-        const dead = await scene.mortal();
         const eve = await scene.contender();
         const hold = await ann.take(scene.lock());
+        const dead = await scene.mortal();
         await dead.waitInLine(scene.lock());
         await scene.crash(dead);
         const waiting = eve.wait(scene.lock());
@@ -112,10 +112,10 @@ export const lost: readonly LockCase[] = [
       },
 
       "holder and line crashed together: the lock is free for whoever comes": async (scene) => {
-        const holder = await scene.mortal();
-        const first = await scene.mortal();
-        const second = await scene.mortal();
         const eve = await scene.contender();
+        const connections = [await scene.open(), await scene.open(), await scene.open()];
+        const [holder, first, second] = await Promise.all(connections.map((locks) => scene.mortal({ locks })));
+        ok(holder !== undefined && first !== undefined && second !== undefined, "There are three");
         await holder.take(scene.lock());
         await first.waitInLine(scene.lock());
         await second.waitInLine(scene.lock());

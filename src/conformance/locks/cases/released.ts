@@ -22,8 +22,8 @@ export const released: readonly LockCase[] = lockCasesOf("released", {
   },
 
   "a hold that was lost cannot be released": async (scene) => {
-    const ann = await scene.mortal();
     const ben = await scene.contender();
+    const ann = await scene.mortal();
     const lost = await ann.take(scene.lock());
     const next = await ben.wait(scene.lock()).hold;
     equal(await ann.locks.release({ hold: lost }), false, "Releasing a hold that another has taken over");

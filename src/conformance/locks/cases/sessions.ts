@@ -16,8 +16,8 @@ export const sessions: readonly LockCase[] = lockCasesOf("sessions", {
   },
 
   "a session that runs out loses all its locks": async (scene) => {
-    const ann = await scene.mortal();
     const ben = await scene.contender();
+    const ann = await scene.mortal();
     for (const name of NAMES) await ann.take(scene.lock(name));
     await Promise.all(NAMES.map((name) => ben.wait(scene.lock(name)).hold));
     equal(await ann.renew(), undefined, "Renewing the session that ran out");
@@ -47,8 +47,8 @@ export const sessions: readonly LockCase[] = lockCasesOf("sessions", {
   },
 
   "a sign of life counts from before it was given": async (scene) => {
-    const ann = await scene.mortal();
     const ben = await scene.contender();
+    const ann = await scene.mortal();
     await ann.take(scene.lock());
     const before = scene.clock.monotonic();
     const since = present(await ann.renew(), "A session that lives can be renewed");
@@ -99,8 +99,8 @@ export const sessions: readonly LockCase[] = lockCasesOf("sessions", {
 
   "waiting ends when the session runs out": async (scene) => {
     const ann = await scene.contender();
-    const ben = await scene.mortal();
     const hold = await ann.take(scene.lock());
+    const ben = await scene.mortal();
     const waiting = await ben.waitInLine(scene.lock());
     await refusedWith(waiting.answer, "SESSION_LOST", "Waiting under a session that ran out");
     await ann.release(hold);
@@ -108,9 +108,9 @@ export const sessions: readonly LockCase[] = lockCasesOf("sessions", {
   },
 
   "sessions of one connection live and die alone": async (scene) => {
-    const ann = await scene.mortal();
-    const sister = await scene.contender({ locks: ann.locks });
     const ben = await scene.contender();
+    const sister = await scene.contender();
+    const ann = await scene.mortal({ locks: sister.locks });
     ok(ann.session.id !== sister.session.id, "Two sessions have different ids");
     await ann.take(scene.lock("hers"));
     const kept = await sister.take(scene.lock("kept"));

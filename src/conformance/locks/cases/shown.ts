@@ -50,9 +50,9 @@ export const shown: readonly LockCase[] = lockCasesOf("shown", {
   },
 
   "the data of a lost holder is kept when its session says release": async (scene) => {
+    const ben = await scene.contender();
     const ann = await scene.mortal({ expiry: "release" });
     await ann.take(scene.lock(), { data: "half done" });
-    const ben = await scene.contender();
     const report = await ben.seesUntil(scene.lock(), (found) => found?.holders.length === 0);
     equal(report?.lastData, "half done", "What the last holder left");
     await ben.take(scene.lock());
@@ -60,9 +60,9 @@ export const shown: readonly LockCase[] = lockCasesOf("shown", {
   },
 
   "the data of a lost holder is removed when its session says delete": async (scene) => {
+    const ben = await scene.contender();
     const ann = await scene.mortal({ expiry: "delete" });
     await ann.take(scene.lock(), { data: "secret" });
-    const ben = await scene.contender();
     const report = await ben.seesUntil(scene.lock(), (found) => (found?.holders.length ?? 0) === 0);
     equal(report?.lastData, undefined, "What the last holder left");
   },
@@ -99,8 +99,8 @@ export const shown: readonly LockCase[] = lockCasesOf("shown", {
   },
 
   "a watch tells when a holder is lost": async (scene) => {
-    const ann = await scene.mortal();
     const ben = await scene.contender();
+    const ann = await scene.mortal();
     await ann.take(scene.lock());
     await ben.seesUntil(scene.lock(), (report) => report?.holders.length === 1);
     await ben.seesUntil(scene.lock(), (report) => (report?.holders.length ?? 0) === 0);
@@ -128,11 +128,11 @@ export const shown: readonly LockCase[] = lockCasesOf("shown", {
   "all locks that are in use are listed, by name": async (scene) => {
     const ann = await scene.contender();
     const ben = await scene.contender();
-    const dead = await scene.mortal();
     await ann.take(scene.lock("c"));
     const gone = await ann.take(scene.lock("b"));
     const done = await ann.take(scene.lock("d"));
     const hold = await ann.take(scene.lock("a"), { slots: 2, data: "x" });
+    const dead = await scene.mortal();
     await dead.take(scene.lock("e"));
     await ann.release(gone);
     await ann.release(done, 60_000);
