@@ -1,13 +1,11 @@
 /** A Consul server that belongs to this process: started by it, stopped by it, gone with it. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ConsulBinary, findConsul } from "./consul-binary.ts";
 import { freePort } from "./free-port.ts";
-import { guard } from "./guard.ts";
+import { ServerProcess } from "./server-process.ts";
 
 export interface ConsulServerOptions {
   /** More settings for its configuration, as Consul's documentation names them. */
@@ -22,9 +20,7 @@ export interface ConsulPlace {
 }
 
 const START_MS = 30_000;
-const STOP_MS = 5_000;
 const LOOK_EVERY_MS = 50;
-const TAIL_LINES = 30;
 const PORT_TRIES = 5;
 
 export async function startConsulServer(options: ConsulServerOptions = {}): Promise<ConsulServer> {
@@ -76,21 +72,25 @@ export class ConsulServer implements AsyncDisposable {
   /** `host:port` of its HTTP API. */
   readonly address: string;
   readonly folder: string;
-  readonly #program: string;
-  readonly #logFile: string;
-  #process: ChildProcess | undefined;
+  readonly #process: ServerProcess;
 
   constructor(
     { program, version }: ConsulBinary,
     place: ConsulPlace & { readonly port: number; readonly rpcPort: number },
     { config = {} }: ConsulServerOptions,
   ) {
-    this.#program = program;
     this.version = version;
     this.port = place.port;
     this.address = `127.0.0.1:${place.port}`;
     this.folder = mkdtempSync(join(tmpdir(), "baton-consul-"));
-    this.#logFile = join(this.folder, "consul.log");
+    const configuration = join(this.folder, "consul.json");
+    this.#process = new ServerProcess({
+      name: "Consul server",
+      program,
+      args: ["agent", "-config-file", configuration],
+      logFile: join(this.folder, "consul.log"),
+      privateFolder: this.folder,
+    });
     const settings = {
       server: true,
       bootstrap_expect: place.size,
@@ -114,38 +114,35 @@ export class ConsulServer implements AsyncDisposable {
         ...(isRecord(config["ports"]) ? config["ports"] : {}),
       },
     };
-    writeFileSync(join(this.folder, "consul.json"), JSON.stringify(settings));
+    writeFileSync(configuration, JSON.stringify(settings));
   }
 
   get isRunning(): boolean {
-    return this.#process !== undefined;
+    return this.#process.isRunning;
   }
 
   get pid(): number {
-    const pid = this.#process?.pid;
-    if (pid === undefined) throw new Error("The Consul server is not running.");
-    return pid;
+    return this.#process.pid;
   }
 
   /** The last lines of its log, over all of its starts. */
   log(): string {
-    const whole = existsSync(this.#logFile) ? readFileSync(this.#logFile, "utf8") : "";
-    return whole.trimEnd().split("\n").slice(-TAIL_LINES).join("\n");
+    return this.#process.log();
   }
 
   /** At once. Resolves when it has ended; what it has written stays. */
   async kill(): Promise<void> {
-    await this.#end("SIGKILL");
+    await this.#process.end("SIGKILL");
   }
 
   /** On the same ports, with the same data. Stops it first if it runs; resolves when it knows its leader. */
   async restart(): Promise<void> {
-    await this.#end("SIGTERM");
-    this.#launch();
+    await this.#process.end("SIGTERM");
+    this.#process.launch();
     try {
       await this.ready();
     } catch (error) {
-      await this.#end("SIGKILL");
+      await this.#process.end("SIGKILL");
       throw error;
     }
   }
@@ -172,55 +169,21 @@ export class ConsulServer implements AsyncDisposable {
 
   /** Neither ended nor answering, its connections open: as a machine that hangs. */
   pause(): void {
-    process.kill(this.pid, "SIGSTOP");
+    this.#process.pause();
   }
 
   resume(): void {
-    process.kill(this.pid, "SIGCONT");
+    this.#process.resume();
   }
 
   /** For good: its folder goes too. */
   async stop(): Promise<void> {
-    await this.#end("SIGTERM");
+    await this.#process.end("SIGTERM");
     rmSync(this.folder, { recursive: true, force: true });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-  }
-
-  #launch(): void {
-    const log = openSync(this.#logFile, "a");
-    // In a session of its own: what Ctrl-C means for it is ours to say.
-    const child = spawn(this.#program, ["agent", "-config-file", join(this.folder, "consul.json")], {
-      detached: true,
-      stdio: ["ignore", log, log],
-    });
-    closeSync(log);
-    // Said below: there is no pid.
-    child.once("error", () => undefined);
-    if (child.pid === undefined) throw new Error(`${this.#program} could not be started.`);
-    const release = guard(child.pid, this.folder);
-    child.once("exit", () => {
-      release();
-      if (this.#process === child) this.#process = undefined;
-    });
-    // Somebody who forgot a server still ends, and the guard ends the server.
-    child.unref();
-    this.#process = child;
-  }
-
-  async #end(signal: NodeJS.Signals): Promise<void> {
-    const child = this.#process;
-    if (child === undefined) return;
-    child.ref();
-    const exited = once(child, "exit");
-    child.kill(signal);
-    // One that is paused hears of nothing but SIGKILL.
-    child.kill("SIGCONT");
-    const late = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
-    await exited;
-    clearTimeout(late);
   }
 }
 
