@@ -37,7 +37,6 @@ export async function connectLossy(ports: readonly number[], options: StoreOptio
 }
 
 function random(): number {
-  // oxlint-disable-next-line no-restricted-properties -- here randomness comes in from outside
   return Math.random();
 }
 
