@@ -1,7 +1,7 @@
 /**
  * A lock and a resource that checks the fence. A holder stands still for longer than its lease, wakes up while another has
- * the lock, and goes on before it notices, as in lock-unfenced.ts. Here the balance is kept with the highest fence that has
- * written it, and a write under a lower one is refused: nothing is lost.
+ * the lock, and goes on before it notices, as in lock-unfenced.ts. Here the balance is kept with the highest fence that was
+ * shown to it, and a write under a lower one is refused: nothing is lost.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -19,7 +19,7 @@ async function holdAndStandStill(): Promise<void> {
   await using baton = await connect(`sqlite:${join(folder, "locks.db")}`, { onEvent: () => undefined });
   const account = openAccount(folder);
   const lock = await baton.lock("ada", { lease: "500ms" });
-  const balance = read(account);
+  const balance = read(account, lock.fence);
   process.send?.("has read");
   // Nothing else happens in this process meanwhile, so the lock is not kept.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_500);
@@ -36,9 +36,9 @@ async function main(): Promise<void> {
     await once(holder, "message");
     await using baton = await connect(`sqlite:${join(shared, "locks.db")}`);
     // Waits until the other's lease has run out: as far as anybody can tell, it has vanished.
-    await baton.withLock("ada", (lock) => write(account, read(account) + 100, lock.fence));
+    await baton.withLock("ada", (lock) => write(account, read(account, lock.fence) + 100, lock.fence));
     await ended;
-    console.log(`the balance is ${read(account)}`);
+    console.log(`the balance is ${read(account, 0)}`);
     account.close();
   } finally {
     rmSync(shared, { recursive: true, force: true });
@@ -52,13 +52,15 @@ function openAccount(inFolder: string): DatabaseSync {
   return account;
 }
 
-function read(account: DatabaseSync): number {
+/** Shows the fence before it reads: from here on nobody older can write, not even in between. */
+function read(account: DatabaseSync, fence: number): number {
+  account.prepare("UPDATE account SET fence = ? WHERE name = 'ada' AND fence < ?").run(fence, fence);
   return Number(account.prepare("SELECT balance FROM account WHERE name = 'ada'").get()?.["balance"]);
 }
 
 /** The resource decides, in the same step as the write. */
 function write(account: DatabaseSync, balance: number, fence: number): void {
-  const update = account.prepare("UPDATE account SET balance = ?, fence = ? WHERE name = 'ada' AND fence <= ?");
-  const { changes } = update.run(balance, fence, fence);
+  const update = account.prepare("UPDATE account SET balance = ? WHERE name = 'ada' AND fence = ?");
+  const { changes } = update.run(balance, fence);
   console.log(`fence ${fence} writes ${balance}: ${changes === 1 ? "accepted" : "refused, somebody else is further"}`);
 }
