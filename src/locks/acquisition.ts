@@ -6,7 +6,7 @@ import { type LockCells, type Seen, UNSEEN } from "./lock-cells.ts";
 import type { LockEars } from "./lock-ears.ts";
 import { Lookout } from "./lookout.ts";
 import { isOutage, OUTAGE_PAUSE_MS } from "./outage.ts";
-import type { AcquireRequest, AcquireResult } from "./port.ts";
+import type { AcquireRequest, AcquireResult, LockHold } from "./port.ts";
 import {
   ahead,
   bury,
@@ -163,10 +163,10 @@ export class Acquisition {
           });
           const known = from;
           from = undefined;
-          const result = await this.#look(known);
-          if (result !== undefined) return result;
-          const left = this.#session.leaseMs - elapsedMs(clock, this.#session.since);
-          await bell.next(Math.min(this.#nextMs, Math.max(left, 0)));
+          const found = await this.#look(known);
+          if ("ok" in found) return found;
+          const leftMs = this.#session.leaseMs - elapsedMs(clock, this.#session.since);
+          await bell.next(Math.min(found.againMs, Math.max(leftMs, 0)));
         } catch (error) {
           if (!isOutage(error) || this.#isGivenUp()) throw error;
           await bell.next(OUTAGE_PAUSE_MS);
@@ -178,10 +178,8 @@ export class Acquisition {
     }
   }
 
-  #nextMs = 0;
-
-  /** Takes its place and what is due to it; looks after who is ahead. Undefined: there is nothing but to wait. */
-  async #look(from: Seen | undefined): Promise<AcquireResult | undefined> {
+  /** Takes its place and what is due to it, and looks after who is ahead. If there is nothing but to wait: when to look again. */
+  async #look(from: Seen | undefined): Promise<AcquireResult | { readonly againMs: number }> {
     let seen = from;
     let dead = NOBODY;
     for (;;) {
@@ -195,9 +193,7 @@ export class Acquisition {
       if (held !== undefined) return this.#checked(held);
       if (seen.record?.slots !== this.#request.slots) dead = await this.#deadInTheWay(seen.record);
       else dead = await this.#lookout.findDead(ahead(seen.record, this.#waiter.nonce));
-      if (dead.size > 0) continue;
-      this.#nextMs = Math.min(this.#lookout.nextMs(), moment.nextMs(seen.record));
-      return undefined;
+      if (dead.size === 0) return { againMs: Math.min(this.#lookout.nextMs(), moment.nextMs(seen.record)) };
     }
   }
 
@@ -228,7 +224,7 @@ export class Acquisition {
     return holder && { ok: true, hold: this.#hold(holder, seen) };
   }
 
-  #hold({ fence, nonce }: Holder, seen: Seen): Extract<AcquireResult, { ok: true }>["hold"] {
+  #hold({ fence, nonce }: Holder, seen: Seen): LockHold {
     const { name, session } = this.#request;
     return { name, fence, session, handle: new OwnHold(nonce, this.#trace, seen) };
   }

@@ -63,7 +63,7 @@ class LocksOnRegister implements port.Locks {
   /** What `close` waits for. */
   readonly #waiting = new Set<Promise<unknown>>();
 
-  constructor({ name, register, clock = systemClock, random = Math.random, newId, limits }: LocksOnRegisterOptions) {
+  constructor({ name, register, clock = systemClock, random = draw, newId, limits }: LocksOnRegisterOptions) {
     this.name = name;
     this.limits = { ...LIMITS, ...limits };
     this.#register = register;
@@ -206,6 +206,11 @@ class LocksOnRegister implements port.Locks {
   #checkOpen(): void {
     if (this.#closing.signal.aborted) throw new Closed();
   }
+}
+
+function draw(): number {
+  // oxlint-disable-next-line no-restricted-properties -- here randomness comes in from outside
+  return Math.random();
 }
 
 function tracked<T>(set: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
