@@ -35,9 +35,9 @@ export function noStoreYet(flags: GlobalFlags): BatonError {
   );
 }
 
-/** Passwords in a URL are not for the screen. */
+/** Passwords and tokens in a URL are not for the screen. */
 export function displayUrl(url: string): string {
-  return url.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/@]*?):[^/]*@/i, "$1:***@");
+  return url.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/@]*?):[^/]*@/i, "$1:***@").replace(/([?&]token=)[^&]*/gi, "$1***");
 }
 
 /** The file of a `sqlite:` URL, to see whether it is there. Undefined for everything else: the engine will say. */

@@ -1,6 +1,7 @@
 /** Two shells, one lock. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { startNatsServer } from "../../servers/nats-server.ts";
 import { Desk, type Finished, livesOn, type Started, until } from "./baton-command.ts";
 import { lockStores } from "./lock-stores.ts";
 
@@ -190,5 +191,39 @@ describe("a command under a lock", { concurrency: 4, timeout: 120_000 }, () => {
     assert.deepEqual({ name: listed?.name, held: listed?.holders.length }, { name: "a", held: 1 });
     desk.write("go", "");
     await holder.finished;
+  });
+});
+
+describe("a store that goes away", { timeout: 120_000 }, () => {
+  test("ends the command before the lock could be somebody else's, with 4", async (context) => {
+    const server = await startNatsServer();
+    const desk = new Desk(context, server.url);
+    context.after(() => server.stop());
+    const holder = desk.start([
+      "lock",
+      "a",
+      ...SHORT,
+      "--",
+      "sh",
+      "-c",
+      `trap 'echo term >> events; exit' TERM; ${HOLD}`,
+    ]);
+    await until(() => desk.read("events").includes("began"), "the command");
+    await server.kill();
+    const { code, stderr } = await holder.finished;
+    assert.equal(code, 4, stderr);
+    assert.deepEqual(desk.lines("events").slice(1), ["term"]);
+  });
+
+  test("for less than the lease does no harm", async (context) => {
+    const server = await startNatsServer();
+    const desk = new Desk(context, server.url);
+    context.after(() => server.stop());
+    const holder = await holding(desk, "a", ["--lease", "30s"]);
+    const waiter = await waiting(desk, "a", ["--lease", "30s", "--", "sh", "-c", "echo next >> events"]);
+    await server.restart();
+    desk.write("go", "");
+    assert.deepEqual([(await holder.finished).code, (await waiter.finished).code], [0, 0]);
+    assert.deepEqual(desk.lines("events").slice(1), ["ended", "next"]);
   });
 });

@@ -90,7 +90,7 @@ async function lock(name: string, words: readonly string[], flags: LockFlags, co
     stdout: json ? "stderr" : "inherit",
   });
   if (flags.wait !== false) guard.warmUp();
-  const held = await acquire(baton, name, { ...optionsOf(flags), lease, delayAfterLoss }, teller);
+  const held = await acquire(baton, name, { ...optionsOf(flags), lease, delayAfterLoss }, guard, teller);
   // Undefined: a signal came first, and has set the exit code.
   if (held !== undefined) await run(guard, { command: program, commandArguments }, held, teller);
 }
@@ -117,6 +117,7 @@ async function acquire(
   baton: Baton,
   name: string,
   options: LockOptions,
+  guard: Guard,
   teller: LockTeller,
 ): Promise<HeldLock | undefined> {
   const giveUp = new AbortController();
@@ -129,8 +130,9 @@ async function acquire(
   const patience = setTimeout(() => void tellWhy(baton, name, teller), TELL_AFTER_MS);
   try {
     const held = await baton.lock(name, { ...options, signal: giveUp.signal });
+    // A signal that comes before there is a command to pass it on to is for us.
+    await guard.ready();
     if (!giveUp.signal.aborted) return held;
-    // It came together with the signal.
     await held.release();
     return undefined;
   } catch (error) {

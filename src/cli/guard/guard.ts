@@ -52,6 +52,7 @@ export class Guard implements AsyncDisposable {
   readonly #options: GuardOptions;
   readonly #pending = new Map<number, Pending>();
   #process: ChildProcess | undefined;
+  #ready: PromiseWithResolvers<void> = Promise.withResolvers();
   #teller: NodeJS.Timeout | undefined;
   #runs = 0;
 
@@ -62,6 +63,12 @@ export class Guard implements AsyncDisposable {
   /** Before the first command is to run: a process takes a moment to start. */
   warmUp(): void {
     this.#process ??= this.#start();
+  }
+
+  /** When a command would start at once: on a busy machine a lease may run out before its guard has started. */
+  async ready(): Promise<void> {
+    this.warmUp();
+    await this.#ready.promise;
   }
 
   /** Runs a command for as long as it may. When the signal fires, the command has `killAfterMs` to end. */
@@ -113,6 +120,7 @@ export class Guard implements AsyncDisposable {
       detached: true,
       windowsHide: true,
     });
+    this.#ready = Promise.withResolvers();
     guard.on("message", (message: unknown) => {
       if (isFromGuard(message)) this.#hear(message);
     });
@@ -124,6 +132,7 @@ export class Guard implements AsyncDisposable {
   }
 
   #hear(message: FromGuard): void {
+    if (message.type === "ready") return this.#ready.resolve();
     const pending = this.#pending.get(message.run);
     if (pending === undefined) return;
     if (message.type === "started") pending.pid = message.pid;
@@ -155,6 +164,7 @@ export class Guard implements AsyncDisposable {
     if (this.#process !== guard) return;
     // The next command gets a new one.
     this.#process = undefined;
+    this.#ready.resolve();
     for (const [run, { pid, mark }] of this.#pending) {
       if (pid === undefined) void this.#killUnknown(run, mark);
       else void this.#kill(run, pid, GUARD_GONE);

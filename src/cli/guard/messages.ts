@@ -38,6 +38,8 @@ export type CommandEnd =
   | { readonly type: "not-started"; readonly code: string; readonly message: string };
 
 export type FromGuard =
+  /** It hears us from now on. */
+  | { readonly type: "ready" }
   | { readonly type: "started"; readonly run: number; readonly pid: number }
   | { readonly type: "ended"; readonly run: number; readonly end: CommandEnd };
 
@@ -46,7 +48,7 @@ export function isToGuard(message: unknown): message is ToGuard {
 }
 
 export function isFromGuard(message: unknown): message is FromGuard {
-  return hasType(message, ["started", "ended"]);
+  return hasType(message, ["ready", "started", "ended"]);
 }
 
 function hasType(message: unknown, types: readonly string[]): boolean {

@@ -54,6 +54,8 @@ process.on("disconnect", () => {
 // A service manager that stops everything at once must not leave the commands without their guard.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => undefined);
 
+tell({ type: "ready" });
+
 function start(request: RunRequest): void {
   const { run } = request;
   // This process was halted itself, or slow to start: the key may belong to somebody else by now.

@@ -15,6 +15,7 @@ export interface Program {
 
 /** Runs a command for as long as the lock is held. */
 export async function runUnderLock(guard: Guard, program: Program, lock: HeldLock): Promise<CommandEnd> {
+  await guard.ready();
   lock.check();
   const environment = { BATON_LOCK: lock.name, BATON_FENCE: String(lock.fence) };
   return await guard.run({ ...program, environment }, lock, KILL_AFTER_MS);

@@ -132,6 +132,9 @@ export class LockSession implements HoldKeeper, AsyncDisposable {
     try {
       const taken = await taking;
       if (taken instanceof Hold) {
+        // It came together with the signal: whoever gave up may not be there any more to let go of it.
+        if (settings.signal?.aborted === true) await taken[Symbol.asyncDispose]();
+        settings.signal?.throwIfAborted();
         emit({ type: "locked", lock: name, fence: taken.fence, waitedMs: Math.round(clock.monotonic() - startedAt) });
         return taken;
       }
