@@ -1,4 +1,7 @@
-/** Counts under a lock, for ever: reads, then writes one more, in a store that checks the fence. Its own deadline it does not look at. */
+/**
+ * Counts under a lock, for ever: reads, then writes one more, in a store that checks the fence of both: a read shows its fence, so that
+ * whoever read before cannot write after. Its own deadline it does not look at.
+ */
 import { DatabaseSync } from "node:sqlite";
 import { renewAfterMs } from "../../../src/domain/lease.ts";
 import { consulLocks } from "../../../src/consul/index.ts";
@@ -8,9 +11,10 @@ const [address = "", file = "", lease = ""] = process.argv.slice(2);
 const leaseMs = Number(lease);
 const locks = await consulLocks({ address, shortestLeaseMs: leaseMs });
 const database = new DatabaseSync(file, { timeout: 10_000 });
-const read = database.prepare("SELECT n FROM counter");
-const write = database.prepare("UPDATE counter SET n = ?, fence = ? WHERE fence < ?");
+const read = database.prepare("UPDATE counter SET fence = ? WHERE fence < ? RETURNING n");
+const write = database.prepare("UPDATE counter SET n = ? WHERE fence = ?");
 const note = database.prepare("INSERT INTO log (n, fence, pid) VALUES (?, ?, ?)");
+const refuse = database.prepare("INSERT INTO refused (fence, pid) VALUES (?, ?)");
 
 for (;;) {
   const session = await locks.openSession({ owner: `pid ${process.pid}`, leaseMs, expiry: "release" });
@@ -29,14 +33,15 @@ async function countOnce(store: Locks, session: Session): Promise<void> {
   const result = await store.acquire({ session, name: "counter", slots: 1, delayAfterLossMs: 0, signal });
   if (!result.ok) return;
   const { fence } = result.hold;
-  const n = Number(read.get()?.["n"]) + 1;
+  const n = Number(read.get(fence, fence)?.["n"]) + 1;
   // Time for others to come in between, if they could.
   await new Promise((resolve) => {
     setImmediate(resolve);
   });
   database.exec("BEGIN IMMEDIATE");
-  const { changes } = write.run(n, fence, fence);
+  const { changes } = write.run(n, fence);
   if (changes === 1) note.run(n, fence, process.pid);
+  else refuse.run(fence, process.pid);
   database.exec("COMMIT");
   await store.release({ hold: result.hold });
 }
