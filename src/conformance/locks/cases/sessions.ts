@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { atLeast, atMost, equal, ok, present, refusedWith } from "../../expect.ts";
 import { type LockCase, lockCasesOf } from "../case.ts";
 
@@ -77,6 +78,19 @@ export const sessions: readonly LockCase[] = lockCasesOf("sessions", {
     await refusedWith(waiting.answer, "SESSION_LOST", "Waiting under a session that was closed");
     await ann.release(hold);
     equal(await ann.locks.read(scene.lock()), undefined, "The lock that nobody waits for any more");
+  },
+
+  "a session that is closed while it asks leaves nothing behind": async (scene) => {
+    const ben = await scene.contender();
+    for (let round = 0; round < 8; round += 1) {
+      const ann = await scene.contender({ locks: scene.locks });
+      const asking = ann.wait(scene.lock(), { delayAfterLossMs: scene.locks.limits.longestDelayMs });
+      // Close at different moments of the call.
+      for (let turn = 0; turn < round % 4; turn += 1) await nextTurn();
+      await ann.close();
+      await asking.answer.catch(() => undefined);
+      await ben.release(await ben.take(scene.lock()));
+    }
   },
 
   "a session that was closed is over": async (scene) => {
