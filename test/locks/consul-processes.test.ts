@@ -10,7 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type ConsulServer, startConsulServer } from "../../servers/consul-server.ts";
 
 const PROCESSES = 16;
-const LEASE_MS = 1_000;
+const LEASE_MS = 2_000;
 /** Every fault costs Consul's twice the lease, if it hits the holder. */
 const FAULTS = 8;
 const LOOK_EVERY_MS = 20;

@@ -25,6 +25,7 @@ for (;;) {
     // The session was lost, as it must be after a stop.
   } finally {
     clearInterval(signs);
+    await locks.closeSession(session).catch(() => undefined);
   }
 }
 
