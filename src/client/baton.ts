@@ -8,7 +8,7 @@ import { ConnectionLocks } from "./locks/connection-locks.ts";
 import type { EachOptions, EachReport } from "./locks/each.ts";
 import type { Election, ElectionOptions } from "./locks/election.ts";
 import type { HeldLock } from "./locks/hold.ts";
-import type { LockSession } from "./locks/lock-session.ts";
+import type { LockSession } from "./locks/kept-session.ts";
 import type { LockOptions, SessionOptions } from "./locks/options.ts";
 import { Queue } from "./queue.ts";
 import type { Shared } from "./shared.ts";

@@ -4,7 +4,7 @@ import type { LockContext } from "./context.ts";
 import { type EachOptions, type EachReport, runEach } from "./each.ts";
 import { Election, type ElectionOptions } from "./election.ts";
 import type { HeldLock } from "./hold.ts";
-import { LockSession } from "./lock-session.ts";
+import { KeptSession, type LockSession } from "./kept-session.ts";
 import {
   checkExpiry,
   checkLockName,
@@ -24,8 +24,8 @@ const AGAIN_SHARE = 1 / 12;
 /** The locks of one connection. Those with the same lease share a session, so that one sign of life keeps them all. */
 export class ConnectionLocks implements Taker {
   readonly #context: LockContext;
-  readonly #shared = new Map<number, Promise<LockSession>>();
-  readonly #sessions = new Set<LockSession>();
+  readonly #shared = new Map<number, Promise<KeptSession>>();
+  readonly #sessions = new Set<KeptSession>();
   readonly #elections = new Set<Election>();
   #closed = false;
 
@@ -98,7 +98,7 @@ export class ConnectionLocks implements Taker {
     await Promise.all([...this.#sessions].map((session) => session.close({ grace })));
   }
 
-  async #share(leaseMs: number): Promise<LockSession> {
+  async #share(leaseMs: number): Promise<KeptSession> {
     const known = this.#shared.get(leaseMs);
     if (known !== undefined) {
       const session = await known;
@@ -113,13 +113,13 @@ export class ConnectionLocks implements Taker {
     return await opening;
   }
 
-  #forget(leaseMs: number, session: Promise<LockSession>): void {
+  #forget(leaseMs: number, session: Promise<KeptSession>): void {
     if (this.#shared.get(leaseMs) === session) this.#shared.delete(leaseMs);
   }
 
-  async #open(leaseMs: number, expiry: "release" | "delete", owner: string, shared: boolean): Promise<LockSession> {
+  async #open(leaseMs: number, expiry: "release" | "delete", owner: string, shared: boolean): Promise<KeptSession> {
     if (this.#closed) throw new Closed();
-    const session = await LockSession.open(
+    const session = await KeptSession.open(
       this.#context,
       { leaseMs, expiry, owner },
       { shared, onEnd: (ended) => this.#sessions.delete(ended) },

@@ -3,7 +3,7 @@ import { BatonError, Closed, InvalidInput, show } from "../../domain/errors.ts";
 import type { HolderReport } from "../../locks/port.ts";
 import type { LockContext } from "./context.ts";
 import type { HeldLock } from "./hold.ts";
-import type { CloseOptions } from "./lock-session.ts";
+import type { CloseOptions } from "./kept-session.ts";
 import { observeHolder } from "./observe.ts";
 import { lockLeaseMs, type LockSettings, parseLockOptions } from "./options.ts";
 import { atMost, keepAlive, waitFor } from "./patience.ts";

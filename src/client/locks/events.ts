@@ -20,6 +20,7 @@ export type LockEvent =
 export function describeLockWarning(event: LockEvent): string | undefined {
   switch (event.type) {
     case "session-stalled":
+      if (event.locks.length === 0) return undefined;
       return (
         `${event.cause === "event loop blocked" ? "The event loop was blocked" : "This process was suspended"} ` +
         `for ${event.lateMs} ms while it held ${event.locks.length} lock(s) (${event.locks.slice(0, 3).join(", ")}). ` +

@@ -1,10 +1,10 @@
 import type { Hold } from "./hold.ts";
-import type { LockSession } from "./lock-session.ts";
+import type { KeptSession } from "./kept-session.ts";
 import type { LockSettings } from "./options.ts";
 
 /** A hold and the session that keeps it. */
 export interface Taken {
-  readonly session: LockSession;
+  readonly session: KeptSession;
   readonly held: Hold;
 }
 

@@ -13,6 +13,22 @@ export interface CloseOptions {
   readonly grace?: Duration;
 }
 
+/** A life of its own for locks that belong together. `await using` closes it. */
+export interface LockSession extends AsyncDisposable {
+  readonly id: string;
+  readonly owner: string;
+  /** Fires, with `SessionLost`, when the session is over: lost, or closed. */
+  readonly signal: AbortSignal;
+  /** Milliseconds for which everything under it is certain without a further sign of life. */
+  readonly leftMs: number;
+  /** Acquires a lock under this session. See `baton.lock`. */
+  lock(name: string, options?: Omit<LockOptions, "lease">): Promise<HeldLock>;
+  /** Runs a function under a lock of this session. See `baton.withLock`. */
+  withLock<T>(name: string, work: (lock: HeldLock) => T, options?: Omit<LockOptions, "lease">): Promise<Awaited<T>>;
+  /** Frees everything under it at once, after functions that run under its locks have ended. */
+  close(options?: CloseOptions): Promise<void>;
+}
+
 /** So often in the time of a lease. */
 const RELEASE_TRIES = 12;
 
@@ -28,7 +44,7 @@ const CLOSED = "it was closed";
  *   open ──its time ran out, or the store says so──▶ lost (every signal under it fires)
  *     └────close()──▶ closed (everything under it is free at once)
  */
-export class LockSession implements HoldKeeper, AsyncDisposable {
+export class KeptSession implements LockSession, HoldKeeper {
   readonly #context: LockContext;
   readonly #session: Session;
   readonly #heartbeat: Heartbeat;
@@ -37,14 +53,14 @@ export class LockSession implements HoldKeeper, AsyncDisposable {
   readonly #running = new Map<Hold, Promise<unknown>>();
   readonly #waits = new Map<Patience, Promise<unknown>>();
   readonly #controller = new AbortController();
-  readonly #onEnd: (session: LockSession) => void;
+  readonly #onEnd: (session: KeptSession) => void;
   readonly #shared: boolean;
   #over: SessionLost | undefined;
   #used = true;
   #retired = false;
   #closing: Promise<void> | undefined;
 
-  private constructor(context: LockContext, session: Session, shared: boolean, onEnd: (session: LockSession) => void) {
+  private constructor(context: LockContext, session: Session, shared: boolean, onEnd: (session: KeptSession) => void) {
     this.#context = context;
     this.#session = session;
     this.#shared = shared;
@@ -65,10 +81,10 @@ export class LockSession implements HoldKeeper, AsyncDisposable {
   static async open(
     context: LockContext,
     request: SessionRequest,
-    { shared, onEnd }: { readonly shared: boolean; readonly onEnd: (session: LockSession) => void },
-  ): Promise<LockSession> {
+    { shared, onEnd }: { readonly shared: boolean; readonly onEnd: (session: KeptSession) => void },
+  ): Promise<KeptSession> {
     using _alive = keepAlive();
-    return new LockSession(context, await context.locks.openSession(request), shared, onEnd);
+    return new KeptSession(context, await context.locks.openSession(request), shared, onEnd);
   }
 
   get id(): string {
@@ -79,7 +95,6 @@ export class LockSession implements HoldKeeper, AsyncDisposable {
     return this.#session.owner;
   }
 
-  /** Fires, with `SessionLost`, when the session is over: lost, or closed. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
@@ -93,12 +108,10 @@ export class LockSession implements HoldKeeper, AsyncDisposable {
     return !this.#retired && this.#closing === undefined && this.#heartbeat.check();
   }
 
-  /** Acquires a lock under this session. See `baton.lock`. */
   lock(name: string, options: Omit<LockOptions, "lease"> = {}): Promise<HeldLock> {
     return this.acquire(checkLockName(name), parseLockOptions(options));
   }
 
-  /** Runs a function under a lock of this session. See `baton.withLock`. */
   async withLock<T>(
     name: string,
     work: (lock: HeldLock) => T,
@@ -107,7 +120,6 @@ export class LockSession implements HoldKeeper, AsyncDisposable {
     return await this.run(await this.acquire(checkLockName(name), parseLockOptions(options)), work);
   }
 
-  /** Frees everything under it at once, after functions that run under its locks have ended. */
   close(options: CloseOptions = {}): Promise<void> {
     const graceMs = parseDuration(options.grace ?? "20s", "grace");
     this.#closing ??= this.#close(graceMs);
@@ -152,15 +164,12 @@ export class LockSession implements HoldKeeper, AsyncDisposable {
 
   /** Runs a function while the lock is held. What it returns counts only if the lock was certain until then. */
   async run<T>(held: Hold, work: (lock: HeldLock) => T): Promise<Awaited<T>> {
-    const running = (async () => await work(held))();
+    const running = runAndRelease(held, work);
     this.#running.set(held, running);
     try {
-      const result = await running;
-      held.assertNotLost();
-      return result;
+      return await running;
     } finally {
       this.#running.delete(held);
-      await held[Symbol.asyncDispose]();
     }
   }
 
@@ -282,6 +291,13 @@ export class LockSession implements HoldKeeper, AsyncDisposable {
   #names(): readonly string[] {
     return Array.from(this.#holds.keys(), ({ name }) => name);
   }
+}
+
+async function runAndRelease<T>(held: Hold, work: (lock: HeldLock) => T): Promise<Awaited<T>> {
+  await using lock = held;
+  const result = await work(lock);
+  lock.assertNotLost();
+  return result;
 }
 
 function stopping(name: string): BatonError {
