@@ -45,6 +45,7 @@ export class ScriptedLocks implements port.Locks {
   renewals = 0;
   closed = 0;
   onRenew: ((session: port.Session) => Promise<Instant | undefined>) | undefined;
+  onAcquire: ((request: port.AcquireRequest) => Promise<port.AcquireResult>) | undefined;
   onRelease: ((request: port.ReleaseRequest) => Promise<boolean>) | undefined;
 
   constructor(inner: port.Locks) {
@@ -69,7 +70,7 @@ export class ScriptedLocks implements port.Locks {
   }
 
   acquire(request: port.AcquireRequest): Promise<port.AcquireResult> {
-    return this.#inner.acquire(request);
+    return (this.onAcquire ?? ((one) => this.#inner.acquire(one)))(request);
   }
 
   release(request: port.ReleaseRequest): Promise<boolean> {

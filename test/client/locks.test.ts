@@ -71,6 +71,19 @@ describe("a lock", () => {
     await assert.rejects(bob.baton.lock("a", { signal: AbortSignal.abort() }), { name: "AbortError" });
   });
 
+  test("that came together with the signal is let go: whoever gave up may not be there any more", async () => {
+    const giveUp = new AbortController();
+    const { locks } = ada;
+    locks.onAcquire = async (request) => {
+      locks.onAcquire = undefined;
+      const result = await locks.acquire(request);
+      giveUp.abort();
+      return result;
+    };
+    await assert.rejects(ada.baton.lock("a", { ...LEASE, signal: giveUp.signal }), { name: "AbortError" });
+    assert.ok(await isFree("a"));
+  });
+
   test("is released at the end of a scope, also when the store fails at first", async () => {
     const { locks, events } = ada;
     {
