@@ -26,13 +26,17 @@ export function take(queue: StoredQueue, request: ClaimRequest, chooser: LevelCh
 
 /** Gives those in line what has become free, first come first served; holds first, because a busy key has a next item again and again. */
 export function serve(queue: StoredQueue, now: Instant): void {
-  for (const waiting of queue.holds) {
-    const lease = hold(queue, waiting.request, now);
-    if (lease !== undefined) waiting.answer(lease);
-  }
+  serveHolds(queue, now);
   for (;;) {
     const claim = queue.claims.first;
     if (claim === undefined || !hasReady(queue)) return;
     claim.answer(take(queue, claim.request, claim.chooser, now));
+  }
+}
+
+export function serveHolds(queue: StoredQueue, now: Instant): void {
+  for (const waiting of queue.holds) {
+    const lease = hold(queue, waiting.request, now);
+    if (lease !== undefined) waiting.answer(lease);
   }
 }

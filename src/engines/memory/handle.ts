@@ -4,7 +4,7 @@ import { LevelChooser } from "../../domain/level.ts";
 import type * as port from "../../engine/port.ts";
 import type { Locks } from "../../locks/port.ts";
 import { admit } from "./admission.ts";
-import { serve, take } from "./claims.ts";
+import { serve, serveHolds, take } from "./claims.ts";
 import type { StoreCore } from "./core.ts";
 import { cancel, pause, revive } from "./items.ts";
 import { hold, renew, settle } from "./leases.ts";
@@ -61,7 +61,8 @@ export class MemoryHandle implements port.Engine {
   async hold(request: port.HoldRequest): Promise<port.Lease | undefined> {
     const { lease, queue } = this.#turn((now) => {
       const found = this.#store.queue(request.queue);
-      serve(found, now);
+      // Those in line go first.
+      serveHolds(found, now);
       return { queue: found, lease: hold(found, request, now) };
     });
     if (lease !== undefined || request.signal.aborted) return lease;
