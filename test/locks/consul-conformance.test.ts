@@ -7,7 +7,7 @@ import { addLockTests } from "./add-lock-tests.ts";
 import { ConsulProxy } from "./consul-proxy.ts";
 
 /** Consul's own shortest lease is ten seconds; it can be told otherwise. Long enough for a machine that does other things as well. */
-const LEASE_MS = 3_000;
+const LEASE_MS = 4_000;
 let server: ConsulServer | undefined;
 const proxies = new Map<Locks, ConsulProxy>();
 
