@@ -1,6 +1,7 @@
 /** Candidates in shells of their own. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
 import { Desk, type Started, until } from "./baton-command.ts";
 import { lockStores } from "./lock-stores.ts";
 
@@ -21,6 +22,7 @@ async function untilInLine(desk: Desk, election: string): Promise<void> {
   for (;;) {
     const reports = await baton.locks();
     if (reports.find(({ name }) => name === election)?.waiting === 1) return;
+    await wait(20);
   }
 }
 
