@@ -4,7 +4,7 @@ import { Counter } from "./counter.ts";
 
 const [url = "", file = "", checked = "", lease = ""] = process.argv.slice(2);
 /** One count in so many stands still for two leases, between reading and writing. */
-const STALLS = 100;
+const STALLS = 25;
 
 const baton = await connect(url, { onEvent: () => undefined });
 const counter = new Counter(file, checked === "checked");
