@@ -63,7 +63,9 @@ export class NatsRegister implements Register {
     const subject = this.#subjectOf(name);
     return await this.#run("a look at a lock", async () => {
       const last = await this.#last(subject);
-      return last === undefined ? undefined : cellOf(name, last);
+      if (last === undefined) return undefined;
+      this.#watches.hasRead(subject, last.data);
+      return cellOf(name, last);
     });
   }
 

@@ -4,14 +4,16 @@ import type { Subscription, Wire } from "./wire.ts";
 
 /**
  * A server hands a message to listeners before it has stored it, and in a cluster before most replicas have: whoever reads at
- * once may find what was there before. So they are told again after these, one after the other; the last are for a server that
- * has a hard time. Whoever begins to listen is told too, because of what was handed out just before, and not stored yet.
+ * once may find what was there before. So they are told again after these, one after the other, until what was heard has been read;
+ * the last are for a server that has a hard time. Whoever begins to listen is told too, because of what was handed out just before, and not stored yet.
  */
 const ECHOES_MS = [10, 90, 400, 1_500] as const;
 
 interface Watched {
   readonly listeners: Set<() => void>;
   readonly subscription: Subscription;
+  /** The last message that was heard, and has not been read yet. */
+  heard: Uint8Array | undefined;
   echo: Timer | undefined;
 }
 
@@ -40,6 +42,15 @@ export class Watches {
     };
   }
 
+  /** This was read. If it is what was heard last, nobody has to look again. */
+  hasRead(subject: string, data: Uint8Array): void {
+    const watched = this.#watched.get(subject);
+    if (watched?.heard === undefined || Buffer.compare(watched.heard, data) !== 0) return;
+    watched.heard = undefined;
+    watched.echo?.cancel();
+    watched.echo = undefined;
+  }
+
   close(): void {
     for (const [subject, watched] of this.#watched) this.#end(subject, watched);
   }
@@ -47,7 +58,11 @@ export class Watches {
   #begin(subject: string): Watched {
     const watched: Watched = {
       listeners: new Set(),
-      subscription: this.#wire.subscribe(subject, () => this.#hear(watched)),
+      subscription: this.#wire.subscribe(subject, ({ data }) => {
+        watched.heard = data;
+        this.#hear(watched);
+      }),
+      heard: undefined,
       echo: undefined,
     };
     this.#watched.set(subject, watched);

@@ -38,10 +38,13 @@ export class DueDates {
       db,
       `SELECT id FROM key INDEXED BY key_due WHERE state >= 2 AND state = 3 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
     );
-    this.#nextKept = new Statement(db, "SELECT min(at), max(at) FROM key WHERE wanted = 1 AND state < 2");
+    this.#nextKept = new Statement(
+      db,
+      "SELECT min(at), max(at) FROM key INDEXED BY key_wanted WHERE wanted = 1 AND state < 2",
+    );
     this.#keptInVain = new Statement(
       db,
-      `SELECT id FROM key WHERE wanted = 1 AND state < 2 AND (at <= ? OR at > ?) LIMIT ${AT_A_TIME}`,
+      `SELECT id FROM key INDEXED BY key_wanted WHERE wanted = 1 AND state < 2 AND (at <= ? OR at > ?) LIMIT ${AT_A_TIME}`,
     );
     this.#ofAnotherBoot = new Statement(db, "UPDATE key SET at = 0 WHERE state >= 2 AND state = 2 AND granted > ?");
   }
