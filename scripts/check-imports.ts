@@ -9,12 +9,14 @@ import { dirname, join, normalize, sep } from "node:path";
 /** Most basic last; "root" is src/index.ts. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
   cli: ["root"],
-  conformance: ["engine", "domain"],
-  root: ["client", "worker", "engine", "domain"],
-  client: ["worker", "engine", "domain"],
+  conformance: ["engine", "locks", "domain"],
+  root: ["client", "worker", "engine", "locks", "domain"],
+  client: ["worker", "engine", "locks", "domain"],
   worker: ["engine", "domain"],
-  engines: ["engine", "domain"],
-  engine: ["domain"],
+  engines: ["engine", "locks", "domain"],
+  engine: ["locks", "domain"],
+  consul: ["engine", "locks", "domain"],
+  locks: ["domain"],
   domain: [],
 };
 
@@ -55,7 +57,7 @@ function problemsOf({ from, to, lazy }: Import): readonly string[] {
   const target = layerOf(to);
   if (target === "engines" && layer === "engines" && engineOf(from) !== engineOf(to))
     return [`${from}: imports another engine, ${to}`];
-  if (target === "engines" && layer === "client") {
+  if ((target === "engines" || target === "consul") && layer === "client") {
     return lazy ? [] : [`${from}: imports ${to} statically; every driver would be loaded with the root`];
   }
   return target === layer || below.includes(target)

@@ -1,5 +1,15 @@
 export { Baton, type BatonOptions } from "./client/baton.ts";
 export { connect } from "./client/connect.ts";
+export { type BatonEvent, describeWarning } from "./client/events.ts";
+export type { EachOptions, EachReport } from "./client/locks/each.ts";
+export { Election, type ElectionOptions, type Leader } from "./client/locks/election.ts";
+export type { LockEvent } from "./client/locks/events.ts";
+export type { HeldLock, ReleaseOptions } from "./client/locks/hold.ts";
+export type { CloseOptions, LockSession } from "./client/locks/kept-session.ts";
+export type { HoldOptions } from "./client/locks/key-hold.ts";
+export { type BusyReason, LockBusy } from "./client/locks/lock-busy.ts";
+export type { LockStore } from "./client/locks/locks-only-engine.ts";
+export type { LockOptions, SessionOptions } from "./client/locks/options.ts";
 export { PartlyRefused } from "./client/partly-refused.ts";
 export { type KeyPageOptions, type PageOptions, Queue, type Submit, type SubmitOptions } from "./client/queue.ts";
 export { type ItemOutcome, type OutcomeOptions, Receipt } from "./client/receipt.ts";
@@ -18,9 +28,11 @@ export {
   KeyFull,
   LeaseLost,
   LevelsDiffer,
+  LockLost,
   OutcomeUnknown,
   QueueFull,
   RetryLater,
+  SessionLost,
   Stopping,
 } from "./domain/errors.ts";
 export type { Failure } from "./domain/failure.ts";
@@ -29,7 +41,10 @@ export type { Body, Payload } from "./domain/payload.ts";
 export type { RetryOptions } from "./domain/retry.ts";
 export type { LimitOptions, Mode, QueueOptions } from "./domain/settings.ts";
 export type * from "./engine/port.ts";
-export { describeWarning, type WorkerEvent } from "./worker/events.ts";
+export { locksOnRegister, type LocksOnRegisterOptions } from "./locks/locks-on-register.ts";
+export type * from "./locks/port.ts";
+export type * from "./locks/register.ts";
+export type { WorkerEvent } from "./worker/events.ts";
 export { type Handler, WorkItem } from "./worker/handler.ts";
 export type { HeldLease } from "./worker/run.ts";
 export type { StopReport } from "./worker/worker-loop.ts";

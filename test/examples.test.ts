@@ -27,6 +27,15 @@ const SHOWS: Readonly<Record<string, readonly RegExp[]>> = {
     /200 the report on ada/,
   ],
   fence: [/fence 1 is lost/, /fence 2 writes 100: accepted/, /fence 1 writes 101: refused/, /balance is 100/],
+  "lock-fenced": [/fence \d+ writes 100: accepted/, /fence \d+ writes 1: refused/, /the balance is 100$/],
+  "lock-unfenced": [/writes 100$/, /after its stall: writes 1$/, /the balance is 1: 100 are lost/],
+  election: [/SIGTERM to (ada|bob|cy)/, /SIGKILL to (ada|bob|cy)/, /SIGTERM to (ada|bob|cy)/],
+  each: [
+    /report for/,
+    /has done \d, skipped \d, failed \d/,
+    /late: report for cy/,
+    /late has done 1, skipped 5, failed 0/,
+  ],
   retries: [
     /ada: sent/,
     /given up: cy after 1 attempt\(s\): .*never/,

@@ -1,4 +1,5 @@
 import type * as port from "../src/engine/port.ts";
+import type { Locks } from "../src/locks/port.ts";
 
 /** An engine that passes every call on. What is broken or planted overrides what it gets wrong, and nothing else. */
 export class PassThrough implements port.Engine {
@@ -64,6 +65,10 @@ export class PassThrough implements port.Engine {
 
   revive(request: port.ReviveRequest): Promise<number> {
     return this.inner.revive(request);
+  }
+
+  locks(): Locks {
+    return this.inner.locks();
   }
 
   check(): Promise<readonly port.Finding[]> {

@@ -2,7 +2,7 @@ import { Baton } from "../src/client/baton.ts";
 import type { Queue } from "../src/client/queue.ts";
 import type { QueueOptions } from "../src/domain/settings.ts";
 import { MemoryStore } from "../src/engines/memory/index.ts";
-import type { WorkerEvent } from "../src/worker/events.ts";
+import type { BatonEvent } from "../src/index.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { ScriptedEngine } from "./scripted-engine.ts";
 
@@ -13,7 +13,7 @@ export interface Stage {
   readonly engine: ScriptedEngine;
   readonly baton: Baton;
   readonly queue: Queue<unknown>;
-  readonly events: WorkerEvent[];
+  readonly events: BatonEvent[];
   /** Names of the events so far. */
   told(): string[];
 }
@@ -24,7 +24,7 @@ export function setStage(options: QueueOptions = {}): Stage {
   const clock = new ManualClock();
   const store = new MemoryStore({ clock });
   const engine = new ScriptedEngine(store.connect());
-  const events: WorkerEvent[] = [];
+  const events: BatonEvent[] = [];
   const baton = new Baton(engine, { clock, random: () => 0.5, onEvent: (event) => events.push(event) });
   const queue = baton.queue("cars", {
     lease: LEASE_MS,
@@ -35,6 +35,6 @@ export function setStage(options: QueueOptions = {}): Stage {
   return { clock, store, engine, baton, queue, events, told: () => events.map(nameOf) };
 }
 
-function nameOf(event: WorkerEvent): string {
+function nameOf(event: BatonEvent): string {
   return "why" in event ? `${event.type} ${event.why}` : event.type;
 }

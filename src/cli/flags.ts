@@ -60,9 +60,13 @@ export interface GlobalFlags {
 
 export function globalFlags(): readonly Flag[] {
   return [
-    new Flag("--store <url>", "the store: sqlite:FILE (default: sqlite: in your data folder)", {
-      variable: "BATON_URL",
-    }),
+    new Flag(
+      "--store <url>",
+      "the store: sqlite:FILE, nats://HOST, or for locks consul://HOST (default: sqlite: in your data folder)",
+      {
+        variable: "BATON_URL",
+      },
+    ),
     new Flag("--json", "print JSON, one value per line"),
   ];
 }

@@ -1,4 +1,4 @@
-import type { BatonError } from "../index.ts";
+import { type BatonError, LockLost } from "../index.ts";
 import { printableJson, printableLines } from "./printable.ts";
 
 /** A whole line, already printable, to standard output. */
@@ -23,10 +23,16 @@ function errorText(error: unknown): string {
 }
 
 /** The exit codes of DESIGN: 3 means that the store is well and said no. */
-const REFUSED: readonly string[] = ["KEY_BUSY", "KEY_FULL", "QUEUE_FULL"] satisfies readonly BatonError["code"][];
+const REFUSED: readonly string[] = [
+  "KEY_BUSY",
+  "KEY_FULL",
+  "QUEUE_FULL",
+  "LOCK_BUSY",
+] satisfies readonly BatonError["code"][];
 
 export function exitCodeOf(error: unknown): number {
-  return isRefusal(error) ? 3 : 1;
+  if (isRefusal(error)) return 3;
+  return error instanceof LockLost ? 4 : 1;
 }
 
 export function isRefusal(error: unknown): boolean {

@@ -5,8 +5,11 @@ import { cancelCommand } from "./commands/cancel.ts";
 import { completionCommand } from "./commands/completion.ts";
 import { deadCommand } from "./commands/dead.ts";
 import { doctorCommand } from "./commands/doctor.ts";
+import { electCommand } from "./commands/elect.ts";
 import { itemCommand } from "./commands/item.ts";
 import { keysCommand } from "./commands/keys.ts";
+import { lockCommand } from "./commands/lock.ts";
+import { locksCommand } from "./commands/locks.ts";
 import { pauseCommand, resumeCommand } from "./commands/pause.ts";
 import { statusCommand } from "./commands/status.ts";
 import { submitCommand } from "./commands/submit.ts";
@@ -29,7 +32,7 @@ export async function run(words: readonly string[]): Promise<number> {
 }
 
 export function program(): Command {
-  const root = newCommand("baton", "An exclusive, prioritised work queue: one worker per key, everywhere.")
+  const root = newCommand("baton", "An exclusive, prioritised work queue, and locks: one worker per key, everywhere.")
     .usage("[options] <command>")
     .version(version(), "--version", "print the version")
     .showHelpAfterError("See: baton --help")
@@ -45,6 +48,9 @@ export function program(): Command {
     pauseCommand(),
     resumeCommand(),
     cancelCommand(),
+    lockCommand(),
+    electCommand(),
+    locksCommand(),
     doctorCommand(),
   ];
   for (const command of commands) root.addCommand(command);
@@ -57,6 +63,7 @@ Examples:
   baton submit cars car1 paint --level high
   baton work cars --concurrency 4 -- ./paint.sh
   baton status cars --watch
+  baton lock nightly --no-wait -- ./report.sh
 
 baton <command> --help explains a command and its exit codes.`;
 

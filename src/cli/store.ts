@@ -2,7 +2,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Baton, BatonError, connect, InvalidInput, type WorkerEvent } from "../index.ts";
+import { type Baton, BatonError, connect, InvalidInput, type BatonEvent } from "../index.ts";
 import type { GlobalFlags } from "./flags.ts";
 
 /** The URL given, or the file in the user's data folder. */
@@ -12,7 +12,7 @@ export function storeUrl(flags: GlobalFlags): string {
 }
 
 /** Opens the store, and makes it if need be. */
-export function openStore(flags: GlobalFlags, onEvent?: (event: WorkerEvent) => void): Promise<Baton> {
+export function openStore(flags: GlobalFlags, onEvent?: (event: BatonEvent) => void): Promise<Baton> {
   const url = storeUrl(flags);
   if (/^memory:/i.test(url))
     throw new InvalidInput("store", url, "a store that outlives this command, such as sqlite:work.db");
@@ -35,9 +35,9 @@ export function noStoreYet(flags: GlobalFlags): BatonError {
   );
 }
 
-/** Passwords in a URL are not for the screen. */
+/** Passwords and tokens in a URL are not for the screen. */
 export function displayUrl(url: string): string {
-  return url.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/@]*?):[^/]*@/i, "$1:***@");
+  return url.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/@]*?):[^/]*@/i, "$1:***@").replace(/([?&]token=)[^&]*/gi, "$1***");
 }
 
 /** The file of a `sqlite:` URL, to see whether it is there. Undefined for everything else: the engine will say. */

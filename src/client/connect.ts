@@ -2,16 +2,19 @@ import { systemClock } from "../domain/clock.ts";
 import { BatonError, InvalidInput } from "../domain/errors.ts";
 import type { Engine } from "../engine/port.ts";
 import { Baton, type BatonOptions } from "./baton.ts";
+import { type LockStore, locksOnlyEngine } from "./locks/locks-only-engine.ts";
 
 /**
- * Opens a store by URL (`memory:`, `sqlite:work.db`, `nats://localhost:4222`), by `$BATON_URL` if none is given, or takes an engine that you made.
+ * Opens a store by URL (`memory:`, `sqlite:work.db`, `nats://localhost:4222`, for locks alone `consul://localhost:8500`), by
+ * `$BATON_URL` if none is given, or takes an engine, or locks, that you made.
  *
  *     const baton = await connect("sqlite:work.db");
  */
-export async function connect(store?: string | Engine, options: BatonOptions = {}): Promise<Baton> {
-  const engine =
-    store === undefined || typeof store === "string" ? await openEngine(store ?? defaultUrl(), options) : store;
-  return new Baton(engine, options);
+export async function connect(store?: string | Engine | LockStore, options: BatonOptions = {}): Promise<Baton> {
+  if (store === undefined || typeof store === "string") {
+    return new Baton(await openEngine(store ?? defaultUrl(), options), options);
+  }
+  return new Baton("acquire" in store ? locksOnlyEngine(store) : store, options);
 }
 
 function defaultUrl(): string {
@@ -35,6 +38,9 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
     case "nats":
     case "tls":
       return await openNats(url);
+    case "consul":
+    case "consul+https":
+      return await openConsul(url);
     case undefined:
       throw new InvalidInput(
         "store",
@@ -44,21 +50,30 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
     default:
       throw new BatonError(
         "ENGINE_MISSING",
-        `There is no engine for ${scheme}: stores in this version. Use memory:, sqlite:FILE or nats://HOST, or pass an engine of your own to connect().`,
+        `There is no engine for ${scheme}: stores in this version. Use memory:, sqlite:FILE, nats://HOST or consul://HOST, or pass an engine of your own to connect().`,
       );
   }
 }
 
-/** The client library is the application's choice to install; without it the error says so. */
 async function openNats(url: string): Promise<Engine> {
+  const { openNatsUrl } = await needing("@nats-io/transport-node", "NATS", () => import("../engines/nats/index.ts"));
+  return await openNatsUrl(url);
+}
+
+async function openConsul(url: string): Promise<Engine> {
+  const { openConsulUrl } = await needing("undici", "Consul", () => import("../consul/index.ts"));
+  return locksOnlyEngine(await openConsulUrl(url));
+}
+
+/** A client library is the application's choice to install; without it the error says so. */
+async function needing<T>(library: string, store: string, load: () => Promise<T>): Promise<T> {
   try {
-    const { openNatsUrl } = await import("../engines/nats/index.ts");
-    return await openNatsUrl(url);
+    return await load();
   } catch (cause) {
     if (!(cause instanceof Error && "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND")) throw cause;
     throw new BatonError(
       "ENGINE_MISSING",
-      "Stores on NATS need the package @nats-io/transport-node, which is not installed. Nothing was done. Run: npm install @nats-io/transport-node",
+      `Stores on ${store} need the package ${library}, which is not installed. Nothing was done. Run: npm install ${library}`,
       { cause },
     );
   }

@@ -3,7 +3,7 @@ import { InvalidInput } from "../domain/errors.ts";
 import { defaultLevel } from "../domain/level.ts";
 import { checkId, checkKey, checkReference } from "../domain/names.ts";
 import { bodySize, encodePayload } from "../domain/payload.ts";
-import { checkCount, checkMode, type Mode, type QueueSettings } from "../domain/settings.ts";
+import { checkCount, checkMode, type Mode, parseLease, type QueueSettings } from "../domain/settings.ts";
 import type {
   CancelResult,
   DeadReport,
@@ -15,6 +15,9 @@ import type {
   Submission,
 } from "../engine/port.ts";
 import type { Handler } from "../worker/handler.ts";
+import type { HeldLock } from "./locks/hold.ts";
+import { holdKey, type HoldOptions } from "./locks/key-hold.ts";
+import { checkOwner, parseWait } from "./locks/options.ts";
 import type { Shared } from "./shared.ts";
 import { PartlyRefused } from "./partly-refused.ts";
 import { Receipt } from "./receipt.ts";
@@ -102,6 +105,19 @@ export class Queue<T> {
   work(handler: Handler<T>, options: WorkOptions = {}): Worker {
     const settings = workerSettings(this.name, this.#settings, options);
     return new Worker(this.#shared, settings, handler, this.#declare(), options.untilEmpty ?? false);
+  }
+
+  /**
+   * Holds a key as a lock: while it is held no worker gets it, and whoever works on it now is waited for. Throws `LockBusy`
+   * when it is not to be had in the time given.
+   */
+  async hold(key: string, options: HoldOptions = {}): Promise<HeldLock> {
+    const { lease, wait, signal } = options;
+    const leaseMs = lease === undefined ? this.#settings.leaseMs : parseLease(lease);
+    const waitMs = parseWait(wait);
+    const request = { queue: this.name, key: checkKey(key), worker: checkOwner(), leaseMs };
+    await this.#declare();
+    return await holdKey(this.#shared, request, waitMs, signal);
   }
 
   /** The levels, most urgent first, as the store has them. */

@@ -4,6 +4,7 @@ import { durable } from "./cases/durable.ts";
 import { exact } from "./cases/exact.ts";
 import { exclusive } from "./cases/exclusive.ts";
 import { fenced } from "./cases/fenced.ts";
+import { held } from "./cases/held.ts";
 import { honest } from "./cases/honest.ts";
 import { idempotent } from "./cases/idempotent.ts";
 import { independent } from "./cases/independent.ts";
@@ -17,6 +18,7 @@ import { urgent } from "./cases/urgent.ts";
 /** All of it. An engine passes every case, or says in its documentation which one it leaves out, and why. */
 export const cases: readonly ConformanceCase[] = [
   ...exclusive,
+  ...held,
   ...fenced,
   ...durable,
   ...accounted,

@@ -10,3 +10,15 @@ export {
 } from "./run.ts";
 export { type ClaimWish, Scene, type Wish } from "./scene.ts";
 export type { ConformanceTarget } from "./target.ts";
+export type { LockCase, LockPromise, Need } from "./locks/case.ts";
+export { lockCases } from "./locks/cases.ts";
+export { Contender, type LockWish, type Waiting } from "./locks/contender.ts";
+export {
+  type LocksConformanceOptions,
+  type LocksConformanceResult,
+  type LocksConformanceSummary,
+  runLockCase,
+  runLocksConformance,
+} from "./locks/run.ts";
+export { type ContenderWish, LockScene } from "./locks/scene.ts";
+export type { LocksTarget } from "./locks/target.ts";

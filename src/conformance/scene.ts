@@ -214,7 +214,16 @@ export class Scene {
     leaseMs: number = LONG_LEASE_MS,
     engine: port.Engine = this.engine,
   ): Promise<port.Lease | undefined> {
-    return await engine.hold({ queue: this.queue, key, worker: "holder", leaseMs });
+    return await engine.hold({ queue: this.queue, key, worker: "holder", leaseMs, signal: AbortSignal.abort() });
+  }
+
+  /** Waits for the hold, at most as long as anything may take. */
+  heldLater(
+    key: string,
+    leaseMs: number = LONG_LEASE_MS,
+    engine: port.Engine = this.engine,
+  ): Promise<port.Lease | undefined> {
+    return begun(engine.hold({ queue: this.queue, key, worker: "holder", leaseMs, signal: this.patience() }));
   }
 
   async find(id: string, queue: string = this.queue): Promise<port.ItemReport | undefined> {

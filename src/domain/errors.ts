@@ -10,6 +10,10 @@ export type ErrorCode =
   | "PARTLY_REFUSED"
   | "LEVELS_DIFFER"
   | "LEASE_LOST"
+  | "LOCK_BUSY"
+  | "LOCK_LOST"
+  | "SESSION_LOST"
+  | "LOCKS_ONLY"
   | "CANCELLED"
   | "STOPPING"
   | "HANDLER_TIMEOUT"
@@ -139,6 +143,36 @@ export class LeaseLost extends BatonError {
     this.queue = queue;
     this.key = key;
     this.fence = fence;
+  }
+}
+
+/** The lock may have passed, or may pass any moment, to somebody else. Stop at once. */
+export class LockLost extends BatonError {
+  readonly lock: string;
+  readonly fence: number;
+
+  constructor(lock: string, fence: number, why: string) {
+    super(
+      "LOCK_LOST",
+      `Lock ${show(lock)} (fence ${fence}) is lost: ${why}. Somebody else may hold it now. ` +
+        "Stop, and let whatever you write to refuse a fence lower than one it has seen.",
+    );
+    this.lock = lock;
+    this.fence = fence;
+  }
+}
+
+/** The life that locks hang on is over, and all of them with it. */
+export class SessionLost extends BatonError {
+  readonly owner: string;
+
+  constructor(owner: string, why: string) {
+    super(
+      "SESSION_LOST",
+      `The session of ${show(owner)} is over: ${why}. Every lock under it is lost; others may hold them now. ` +
+        "Stop what they protected, and open a new session.",
+    );
+    this.owner = owner;
   }
 }
 

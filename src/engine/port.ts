@@ -16,6 +16,7 @@ import type { BatonError } from "../domain/errors.ts";
 import type { Failure } from "../domain/failure.ts";
 import type { Payload } from "../domain/payload.ts";
 import type { Mode } from "../domain/settings.ts";
+import type { Locks } from "../locks/port.ts";
 
 export interface Engine {
   /** The name in `docs/engines/`: memory, sqlite, … */
@@ -44,7 +45,11 @@ export interface Engine {
    */
   claim(request: ClaimRequest): Promise<readonly Grant[]>;
 
-  /** Takes a lease on one key without an item, if nothing runs on it and nobody holds it. Never waits. */
+  /**
+   * Takes a lease on one key without an item, when nothing runs on it and nobody holds it. Waits without polling until it
+   * has it; undefined when `signal` fires first, and a signal that has fired before makes it a try. However many items wait for the
+   * key, a hold that waits comes to its turn when the running one ends. A hold that raced with the signal is still returned.
+   */
   hold(request: HoldRequest): Promise<Lease | undefined>;
 
   /** Moves deadlines. A lease that ran out is lost, also when nobody has taken the key yet. */
@@ -85,6 +90,9 @@ export interface Engine {
 
   /** Submits dead letters anew, behind what waits, with their attempts forgotten; or drops them. Returns how many. */
   revive(request: ReviveRequest): Promise<number>;
+
+  /** The locks that live in the same store; the same object each time. `close` closes them too. */
+  locks(): Locks;
 
   /** What an operator should know about this store: versions, durability, damage, things that linger. */
   check(): Promise<readonly Finding[]>;
@@ -148,6 +156,7 @@ export interface HoldRequest {
   readonly key: string;
   readonly worker: string;
   readonly leaseMs: number;
+  readonly signal: AbortSignal;
 }
 
 export interface Lease {

@@ -1,18 +1,15 @@
-import { type EventLoopUtilization, performance } from "node:perf_hooks";
 import type { Clock, Timer } from "../domain/clock.ts";
 import { Cancelled, HandlerTimeout } from "../domain/errors.ts";
 import { renewAfterMs } from "../domain/lease.ts";
 import type { Engine, Renewal } from "../engine/port.ts";
 import type { WorkerEvent } from "./events.ts";
 import type { Run } from "./run.ts";
+import { StallWatch } from "./stall-watch.ts";
 
 /** A progress report waits this long for others, so that a chatty handler does not become a chatty client. */
 const PROGRESS_DELAY_MS = 200;
 /** After a renewal that got no answer: soon again, the lease is running out. */
 const RETRY_SHARE = 1 / 12;
-/** A timer that is later than this was held up by something worth telling. */
-const LATE_SHARE = 1 / 6;
-const LATE_MS = 200;
 
 /**
  * Keeps the leases of one worker: renews them in batches, ends them at their local deadline whatever the store
@@ -34,7 +31,7 @@ export class LeaseKeeper {
   #progressDueAt = Infinity;
   #timer: Timer | undefined;
   #timerAt = Infinity;
-  #loop: EventLoopUtilization = performance.eventLoopUtilization();
+  readonly #stalls = new StallWatch();
 
   constructor(
     engine: Engine,
@@ -92,7 +89,7 @@ export class LeaseKeeper {
     this.#timer = undefined;
     this.#timerAt = at;
     if (at === Infinity) return;
-    this.#loop = performance.eventLoopUtilization();
+    this.#stalls.begin();
     this.#timer = this.#clock.setTimer(Math.max(0, Math.ceil(at - this.#clock.monotonic())), () => this.#tick());
   }
 
@@ -193,14 +190,7 @@ export class LeaseKeeper {
   }
 
   #noticeDelay(lateMs: number): void {
-    if (lateMs < Math.max(LATE_MS, this.#leaseMs * LATE_SHARE)) return;
-    // A loop that was blocked counts the time as active; a process that was stopped was nearly always waiting.
-    const { active } = performance.eventLoopUtilization(this.#loop);
-    this.#emit({
-      type: "stalled",
-      lateMs: Math.round(lateMs),
-      cause: active > lateMs * 0.8 ? "event loop blocked" : "process suspended",
-      keys: [...this.#all].map((run) => run.key),
-    });
+    const stall = this.#stalls.end(lateMs, this.#leaseMs);
+    if (stall !== undefined) this.#emit({ type: "stalled", ...stall, keys: [...this.#all].map((run) => run.key) });
   }
 }

@@ -35,11 +35,13 @@ export interface RunOptions {
 /** A folder with a store. Whatever was started in it ends with the test. */
 export class Desk {
   readonly folder: string = mkdtempSync(join(tmpdir(), "baton-cli-"));
-  readonly #url: string = `sqlite:${join(this.folder, "work.db")}?synchronous=off`;
+  readonly #url: string;
   readonly #started = new Set<ChildProcess>();
   #baton: Promise<Baton> | undefined;
 
-  constructor(test: TestContext) {
+  /** Without a URL: a file in the folder. */
+  constructor(test: TestContext, url?: string) {
+    this.#url = url ?? `sqlite:${join(this.folder, "work.db")}?synchronous=off`;
     test.after(async () => {
       await (await this.#baton)?.close();
       for (const child of this.#started) {
@@ -57,8 +59,12 @@ export class Desk {
 
   /** The same store through the library: to put things in place costs no process each. */
   async queue(name: string): Promise<Queue<string>> {
+    return (await this.baton()).queue<string>(name);
+  }
+
+  baton(): Promise<Baton> {
     this.#baton ??= connect(this.#url);
-    return (await this.#baton).queue<string>(name);
+    return this.#baton;
   }
 
   path(name: string): string {

@@ -15,6 +15,9 @@ const COMMANDS = [
   "pause",
   "resume",
   "cancel",
+  "lock",
+  "elect",
+  "locks",
   "doctor",
   "completion",
 ];
@@ -25,7 +28,7 @@ describe("the face of the command", { concurrency: 4, timeout: 120_000 }, () => 
     const { code, stdout } = await desk.run(["--help"]);
     assert.equal(code, 0);
     for (const name of COMMANDS) assert.match(stdout, new RegExp(`^  ${name} `, "m"));
-    assert.equal(stdout.match(/^ {2}baton \w+ cars/gm)?.length, 3);
+    assert.equal(stdout.match(/^ {2}baton \w+ (cars|nightly)/gm)?.length, 4);
     assert.match(stdout, /\$BATON_URL/);
     const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
       version: string;
@@ -54,6 +57,10 @@ describe("the face of the command", { concurrency: 4, timeout: 120_000 }, () => 
     const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
       [["sbmit"], /^baton: unknown command 'sbmit'\n\(Did you mean submit\?\)\nSee: baton --help/],
       [["status", "--wach"], /^baton: unknown option '--wach'\n\(Did you mean --watch\?\)\nSee: baton status --help/],
+      [["lock", "nightly"], /^baton: lock needs a command to run: baton lock <name> -- <command>/],
+      [["lock", "nightly", "--lease", "1ms", "--", "true"], /^baton: lease: expected 100ms to 1d; found 1/],
+      [["lock", "nightly", "--", "./nothing"], /^baton: command: expected a file that exists and may be run/],
+      [["elect", "boss"], /^baton: elect needs a command to run: baton elect <name> -- <command>/],
       [["work", "cars"], /^baton: work needs a command to run for each item: baton work <queue> -- <command>/],
       [["work", "cars", "--fatal-codes", "1,x", "--", "true"], /Expected exit codes from 1 to 255/],
       [["work", "cars", "--concurrency", "0", "--", "true"], /Expected a whole number, 1 or more/],
@@ -132,6 +139,8 @@ describe("the face of the command", { concurrency: 4, timeout: 120_000 }, () => 
     assert.deepEqual(complete("baton --store x: submit cars car1 --level "), ["high", "normal", "low"]);
     assert.deepEqual(complete("baton submit --mode l"), ["latest"]);
     assert.deepEqual(complete("baton work cars --until"), ["--until-empty"]);
+    assert.deepEqual(complete("baton lock nightly --no"), ["--no-wait"]);
+    assert.deepEqual(complete("baton lo"), ["lock", "locks"]);
     assert.deepEqual(complete("baton dead cars r"), ["retry"]);
     assert.deepEqual(complete("baton completion "), ["bash", "zsh", "fish"]);
     assert.deepEqual(complete("baton status --st"), ["--store"]);

@@ -121,6 +121,7 @@ export class Player {
       key: keyName(key),
       worker: "holder",
       leaseMs: FAR_MS,
+      signal: AbortSignal.abort(),
     });
     if (lease !== undefined) this.#remember(lease);
     return lease;

@@ -29,7 +29,8 @@ export type Deed =
   | { readonly type: "submit"; readonly items: readonly ItemPlan[] }
   /** Some item that was submitted before. */
   | { readonly type: "cancel"; readonly pick: number }
-  | { readonly type: "hold"; readonly key: string; readonly forMs: number }
+  /** Waits for so long; 0 is a try. */
+  | { readonly type: "hold"; readonly key: string; readonly waitMs: number; readonly forMs: number }
   | { readonly type: "pause"; readonly key: string | undefined; readonly forMs: number };
 
 export type Fault =
@@ -141,7 +142,13 @@ function drawDeeds(random: Random, keys: readonly string[], leaseMs: number, tro
     for (let count = random.pick([0, 0, random.between(1, most)]); count > 0; count -= 1) add(make());
   };
   some(4, () => ({ type: "cancel", pick: random.next() }));
-  some(2, () => ({ type: "hold", key: random.pick(keys), forMs: random.next() * leaseMs * 2 }));
+  some(1, () => ({ type: "hold", key: random.pick(keys), waitMs: 0, forMs: random.next() * leaseMs * 2 }));
+  some(3, () => ({
+    type: "hold",
+    key: random.pick(keys),
+    waitMs: random.next() * leaseMs * 3,
+    forMs: random.next() * leaseMs * 2,
+  }));
   some(2, () => ({ type: "pause", key: random.pick(keys), forMs: random.next() * leaseMs }));
   some(1, () => ({ type: "pause", key: undefined, forMs: random.next() * leaseMs }));
   return deeds;

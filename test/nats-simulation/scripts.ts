@@ -192,8 +192,31 @@ export const SCRIPTS: readonly Script[] = [
     plans: moved(AT, AT + 30, (at) =>
       plan([
         submit(AT, 2, item("a", 1), item("a", 0)),
-        { at, process: 1, what: { type: "hold", key: "a", forMs: 10 } },
+        { at, process: 1, what: { type: "hold", key: "a", waitMs: 0, forMs: 10 } },
       ]),
+    ),
+  },
+  {
+    name: "holds that wait are handed a key, or give up in that moment",
+    plans: moved(0, 40, (waitMs) =>
+      plan([
+        submit(AT, 2, item("a", 1), item("a", 0), item("a", 1)),
+        { at: AT + 2, process: 0, what: { type: "hold", key: "a", waitMs: waitMs + 1, forMs: 5 } },
+        { at: AT + 3, process: 1, what: { type: "hold", key: "a", waitMs: 1_000, forMs: 5 } },
+      ]),
+    ),
+  },
+  {
+    name: "a key is handed to one who died while waiting for it",
+    // From long before, so that nothing is known of it any more, to the moment itself.
+    plans: moved(0, 20, (step) =>
+      plan(
+        [
+          submit(AT, 0, item("a", 1, { leases: 3 }), item("a", 1)),
+          { at: AT + 20, process: 2, what: { type: "hold", key: "a", waitMs: 5_000, forMs: 5 } },
+        ],
+        { faults: [fault(AT + 100 + step * 56, 2, { type: "crash", sent: "arrives", serverNoticesMs: 0 })] },
+      ),
     ),
   },
 ];
@@ -212,6 +235,9 @@ const BUSY: readonly Timed<Deed>[] = [
     item("a", 1, { failures: [{ type: "retry", place: "keep", delayMs: 20 }] }),
     item("a", 0),
   ),
+  { at: AT + 2, process: 0, what: { type: "hold", key: "a", waitMs: 500, forMs: 5 } },
+  { at: AT + 3, process: 2, what: { type: "hold", key: "a", waitMs: 500, forMs: 5 } },
+  { at: AT + 4, process: 0, what: { type: "hold", key: "b", waitMs: 500, forMs: 5 } },
   submit(
     AT + 30,
     0,
@@ -222,7 +248,7 @@ const BUSY: readonly Timed<Deed>[] = [
   submit(AT + 60, 0, item("a", 1, { mode: "latest" }), item("b", 2, { delayMs: 15 })),
   { at: AT + 62, process: 0, what: { type: "cancel", pick: 0.6 } },
   { at: AT + 64, process: 0, what: { type: "pause", key: "b", forMs: 10 } },
-  { at: AT + 66, process: 0, what: { type: "hold", key: "a", forMs: 5 } },
+  { at: AT + 66, process: 0, what: { type: "hold", key: "a", waitMs: 0, forMs: 5 } },
 ];
 
 function sweep(

@@ -214,7 +214,7 @@ export class World implements Stage {
       case "cancel":
         return await this.#cancel(process, deed.pick);
       case "hold":
-        return await this.#hold(process, deed.key, deed.forMs);
+        return await this.#hold(process, deed.key, deed.waitMs, deed.forMs);
       case "pause":
         await this.#pause(process, deed.key, true);
         await process.sleep(deed.forMs);
@@ -306,11 +306,20 @@ export class World implements Stage {
     this.#open.delete(call);
   }
 
-  async #hold(process: NatsProcess, key: string, forMs: number): Promise<void> {
+  async #hold(process: NatsProcess, key: string, waitMs: number, forMs: number): Promise<void> {
     const call = this.nextCall();
     this.#open.set(call, process);
+    const impatience = new AbortController();
+    if (waitMs === 0) impatience.abort();
+    else void process.sleep(waitMs).then(() => impatience.abort());
     try {
-      const lease = await process.engine.hold({ queue: QUEUE, key, worker: "holder", leaseMs: this.plan.leaseMs });
+      const lease = await process.engine.hold({
+        queue: QUEUE,
+        key,
+        worker: "holder",
+        leaseMs: this.plan.leaseMs,
+        signal: impatience.signal,
+      });
       if (lease === undefined) return;
       const number = this.granted(process, lease);
       await process.sleep(forMs);

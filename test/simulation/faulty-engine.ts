@@ -1,6 +1,7 @@
 import { type Instant, instant } from "../../src/domain/clock.ts";
 import { OutcomeUnknown } from "../../src/domain/errors.ts";
 import type * as port from "../../src/engine/port.ts";
+import type { Locks } from "../../src/locks/port.ts";
 import type { Repeatable } from "./network.ts";
 import { leaseNumber } from "./recording-engine.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
@@ -129,6 +130,11 @@ export class FaultyEngine implements port.Engine {
 
   revive(request: port.ReviveRequest): Promise<number> {
     return this.#call("revive", "once", () => this.#store.revive(request));
+  }
+
+  /** Locks have a simulation of their own; nothing in this one asks for them. */
+  locks(): Locks {
+    return this.#store.locks();
   }
 
   check(): Promise<readonly port.Finding[]> {

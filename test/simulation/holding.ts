@@ -10,7 +10,8 @@ export async function holdForAWhile(process: SimulatedProcess, key: string): Pro
   try {
     await process.queue.levels();
     const { leaseMs } = settings;
-    const lease = await process.engine.hold({ queue: QUEUE, key, worker: process.name, leaseMs });
+    const signal = AbortSignal.abort();
+    const lease = await process.engine.hold({ queue: QUEUE, key, worker: process.name, leaseMs, signal });
     if (lease === undefined) return;
     let { since } = lease;
     for (let step = random.between(1, 3); step > 0; step -= 1) {

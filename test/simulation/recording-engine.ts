@@ -1,6 +1,7 @@
 import type { Clock } from "../../src/domain/clock.ts";
 import { bodyText } from "../../src/domain/payload.ts";
 import type * as port from "../../src/engine/port.ts";
+import type { Locks } from "../../src/locks/port.ts";
 import type { History, StoreSubmission } from "./history.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
@@ -184,6 +185,10 @@ export class RecordingEngine implements port.Engine {
 
   revive(request: port.ReviveRequest): Promise<number> {
     return this.#inner.revive(request);
+  }
+
+  locks(): Locks {
+    return this.#inner.locks();
   }
 
   check(): Promise<readonly port.Finding[]> {

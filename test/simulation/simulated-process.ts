@@ -3,7 +3,7 @@ import type { Queue } from "../../src/client/queue.ts";
 import type { Worker } from "../../src/client/worker.ts";
 import type { Clock, Timer } from "../../src/domain/clock.ts";
 import type { Engine } from "../../src/engine/port.ts";
-import type { WorkerEvent } from "../../src/worker/events.ts";
+import type { BatonEvent } from "../../src/index.ts";
 import { FaultyEngine } from "./faulty-engine.ts";
 import type { FaultKind, History, ProcessHappening } from "./history.ts";
 import { Network } from "./network.ts";
@@ -210,7 +210,7 @@ export class SimulatedProcess {
     };
   }
 
-  #tell(event: WorkerEvent): void {
+  #tell(event: BatonEvent): void {
     const key = "item" in event ? event.item.key : undefined;
     this.log({ type: "told", what: "why" in event ? `${event.type} (${event.why})` : event.type, key });
   }

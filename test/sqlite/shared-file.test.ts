@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
-import { connect, type WorkerEvent } from "../../src/index.ts";
+import { connect, type BatonEvent } from "../../src/index.ts";
 import { type Child, Desk, now } from "./desk.ts";
 
 const PROCESSES = 8;
@@ -22,7 +22,7 @@ test("eight processes may make the same new file at the same time", async (conte
 
 test("calls wait for a process that holds the file for long, the application goes on, and leases survive", async (context) => {
   const desk = new Desk(context);
-  const events: WorkerEvent[] = [];
+  const events: BatonEvent[] = [];
   const baton = await desk.connect({ onEvent: (event) => events.push(event) });
   // Its first renewal falls into the time for which the file is held.
   const cars = baton.queue("cars", { lease: "6s" });

@@ -102,6 +102,7 @@ async function work(name: string, words: readonly string[], flags: WorkFlags, co
   // A queue that cannot be used is an error now, not a worker that waits.
   await queue.levels();
   await using guard = new Guard({ leaseMs: lease, stdout: globals.json === true ? "stderr" : "inherit" });
+  guard.warmUp();
   const runnable = { command: program, commandArguments: programArguments, fatalCodes: new Set(flags.fatalCodes) };
   const worker = queue.work((item, held) => runCommand(guard, runnable, item, held), {
     lease,

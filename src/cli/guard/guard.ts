@@ -2,10 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { extname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import type { HeldLease } from "../../index.ts";
 import { groupsWithVariable } from "./linux-processes.ts";
 import { type CommandEnd, type Deadlines, type FromGuard, isFromGuard, type ToGuard } from "./messages.ts";
-import { deadlinesOf, leftMs } from "./moments.ts";
+import { deadlinesOf, leftMs, type Tenure } from "./moments.ts";
 import { killGroup, LOOK_MS } from "./process-group.ts";
 
 /** Renewals come at a third of the lease; told this often, the guard hears of each well before the old deadline. */
@@ -24,6 +23,10 @@ const GUARD_GONE = "SIGKILL, because the process that guards the commands has en
 
 export interface GuardOptions {
   readonly leaseMs: number;
+  /** Nobody else gets what is protected for this long after a loss. Default 0. */
+  readonly delayAfterLossMs?: number;
+  /** Where the commands' standard input comes from, if they are not given one each. Default ignore. */
+  readonly stdin?: "ignore" | "inherit";
   /** Where the commands' standard output goes. */
   readonly stdout: "inherit" | "stderr";
 }
@@ -32,11 +35,12 @@ export interface CommandRequest {
   readonly command: string;
   readonly commandArguments: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  readonly input: Uint8Array;
+  /** Undefined: the command has our standard input and standard error. */
+  readonly input?: Uint8Array;
 }
 
 interface Pending {
-  readonly lease: HeldLease;
+  readonly tenure: Tenure;
   readonly resolve: (end: CommandEnd) => void;
   readonly mark: string;
   deadlines: Deadlines;
@@ -48,30 +52,46 @@ export class Guard implements AsyncDisposable {
   readonly #options: GuardOptions;
   readonly #pending = new Map<number, Pending>();
   #process: ChildProcess | undefined;
+  #ready: PromiseWithResolvers<void> = Promise.withResolvers();
   #teller: NodeJS.Timeout | undefined;
   #runs = 0;
 
   constructor(options: GuardOptions) {
     this.#options = options;
-    this.#process = this.#start();
   }
 
-  /** Runs a command for as long as the lease lasts. When its signal fires, the command has `killAfterMs` to end. */
-  run(request: CommandRequest, lease: HeldLease, killAfterMs: number): Promise<CommandEnd> {
+  /** Before the first command is to run: a process takes a moment to start. */
+  warmUp(): void {
+    this.#process ??= this.#start();
+  }
+
+  /** When a command would start at once: on a busy machine a lease may run out before its guard has started. */
+  async ready(): Promise<void> {
+    this.warmUp();
+    await this.#ready.promise;
+  }
+
+  /** Runs a command for as long as it may. When the signal fires, the command has `killAfterMs` to end. */
+  run(request: CommandRequest, tenure: Tenure, killAfterMs: number): Promise<CommandEnd> {
     const run = (this.#runs += 1);
-    const { signal } = lease;
+    const { signal } = tenure;
     const end = (): void => this.#end(run, killAfterMs);
     return new Promise<CommandEnd>((resolve) => {
-      const deadlines = deadlinesOf(lease, this.#options.leaseMs);
+      const deadlines = this.#deadlinesOf(tenure);
       const mark = randomUUID();
-      this.#pending.set(run, { lease, resolve, mark, deadlines, pid: undefined });
-      this.#process ??= this.#start();
+      this.#pending.set(run, { tenure, resolve, mark, deadlines, pid: undefined });
+      this.warmUp();
       const environment = { ...request.environment, [MARK]: mark };
-      this.#tell({ type: "run", run, ...request, environment, deadlines });
+      this.#tell({ type: "run", run, ...request, input: request.input, environment, deadlines });
       this.#tellRegularly();
       signal.addEventListener("abort", end);
       if (signal.aborted) end();
     }).finally(() => signal.removeEventListener("abort", end));
+  }
+
+  /** Passes a signal on to the commands that run, with everything they started. */
+  signal(signal: NodeJS.Signals): void {
+    this.#tell({ type: "signal", signal });
   }
 
   /** Ends what is left, at once. */
@@ -95,11 +115,12 @@ export class Guard implements AsyncDisposable {
     // Built, the neighbour is JavaScript; in a clone it is TypeScript, which Node runs as it is.
     const program = join(import.meta.dirname, `process${extname(import.meta.filename)}`);
     const guard = spawn(process.execPath, [program, String(this.#options.leaseMs)], {
-      stdio: ["ignore", this.#options.stdout === "inherit" ? "inherit" : 2, "inherit", "ipc"],
+      stdio: [this.#options.stdin ?? "ignore", this.#options.stdout === "inherit" ? "inherit" : 2, "inherit", "ipc"],
       serialization: "advanced",
       detached: true,
       windowsHide: true,
     });
+    this.#ready = Promise.withResolvers();
     guard.on("message", (message: unknown) => {
       if (isFromGuard(message)) this.#hear(message);
     });
@@ -111,6 +132,7 @@ export class Guard implements AsyncDisposable {
   }
 
   #hear(message: FromGuard): void {
+    if (message.type === "ready") return this.#ready.resolve();
     const pending = this.#pending.get(message.run);
     if (pending === undefined) return;
     if (message.type === "started") pending.pid = message.pid;
@@ -142,6 +164,7 @@ export class Guard implements AsyncDisposable {
     if (this.#process !== guard) return;
     // The next command gets a new one.
     this.#process = undefined;
+    this.#ready.resolve();
     for (const [run, { pid, mark }] of this.#pending) {
       if (pid === undefined) void this.#killUnknown(run, mark);
       else void this.#kill(run, pid, GUARD_GONE);
@@ -173,13 +196,18 @@ export class Guard implements AsyncDisposable {
   #tellDeadlines(): void {
     const runs: { run: number; deadlines: Deadlines }[] = [];
     for (const [run, pending] of this.#pending) {
-      const deadlines = deadlinesOf(pending.lease, this.#options.leaseMs);
+      const deadlines = this.#deadlinesOf(pending.tenure);
       // A lost lease has no time left; its last deadline stands.
-      if (pending.lease.leftMs <= 0) continue;
+      if (pending.tenure.leftMs <= 0) continue;
       pending.deadlines = deadlines;
       runs.push({ run, deadlines: pending.deadlines });
     }
     if (runs.length > 0) this.#tell({ type: "renewed", runs });
+  }
+
+  #deadlinesOf(tenure: Tenure): Deadlines {
+    const { leaseMs, delayAfterLossMs = 0 } = this.#options;
+    return deadlinesOf(tenure, leaseMs, delayAfterLossMs);
   }
 
   #tell(message: ToGuard): void {

@@ -6,6 +6,8 @@ import { StderrTail } from "./stderr-tail.ts";
 
 /** What a command leaves running when it ends by itself gets this long after SIGTERM. */
 const LEFTOVERS_MS = 1_000;
+/** Between SIGTERM and SIGKILL when the lease runs out. Most leases leave less: nobody else can have the key before. */
+const LONGEST_PATIENCE_MS = 5_000;
 /** A wall clock that was set, or a machine that slept, moves a deadline without any timer noticing. */
 const LONGEST_WAIT_MS = 250;
 
@@ -32,7 +34,7 @@ export class GuardedCommand {
     this.#onOver = onOver;
     this.#child = spawn(request.command, request.commandArguments, {
       env: { ...process.env, ...request.environment },
-      stdio: ["pipe", "inherit", "pipe"],
+      stdio: request.input === undefined ? "inherit" : ["pipe", "inherit", "pipe"],
       // A group of its own, so that Ctrl-C in a terminal reaches the worker only, and so that it can be ended as a whole.
       detached: HAS_GROUPS,
       windowsHide: true,
@@ -40,7 +42,7 @@ export class GuardedCommand {
     this.#tail = new StderrTail(this.#child.stderr, stderr);
     // Reading the payload is the command's choice.
     this.#child.stdin?.on("error", () => undefined);
-    this.#child.stdin?.end(request.input);
+    if (request.input !== undefined) this.#child.stdin?.end(request.input);
     this.#child.on("error", (error: NodeJS.ErrnoException) => {
       if (this.pid !== undefined) return;
       this.#finish({ type: "not-started", code: error.code ?? "UNKNOWN", message: error.message });
@@ -51,6 +53,11 @@ export class GuardedCommand {
 
   get pid(): number | undefined {
     return this.#child.pid;
+  }
+
+  /** Passed on from whoever sent it to us. */
+  signal(signal: NodeJS.Signals): void {
+    if (this.#state !== "over") this.#signal(signal);
   }
 
   /** The worker is alive and has renewed the lease. */
@@ -85,7 +92,9 @@ export class GuardedCommand {
     const nowMs = monotonicMs();
     if (this.#state === "running") {
       // Fixed now: a worker that comes back late with a renewal must not give a command more time that it was told to end.
-      if (leftMs(this.#deadlines.endAt) <= 0) return this.end(leftMs(this.#deadlines.killAt));
+      if (leftMs(this.#deadlines.endAt) <= 0) {
+        return this.end(Math.min(leftMs(this.#deadlines.killAt), LONGEST_PATIENCE_MS));
+      }
       if (this.#end !== undefined) return this.end(LEFTOVERS_MS);
     }
     if (this.#state === "ending" && Math.min(this.#patienceEndsAt - nowMs, leftMs(this.#deadlines.killAt)) <= 0) {

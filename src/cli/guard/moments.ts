@@ -1,4 +1,4 @@
-import { type HeldLease, leaseMarginMs } from "../../index.ts";
+import { leaseMarginMs } from "../../index.ts";
 import type { Deadlines, Moment } from "./messages.ts";
 
 /** Between the kill and the end of the lease in the store: for a busy machine that is late to run the guard. */
@@ -19,14 +19,23 @@ export function leftMs(moment: Moment): number {
   return Math.min(moment.monotonic - monotonic, moment.wall - wall);
 }
 
+/** What a command needs to run: the lease on a key, or a lock. */
+export interface Tenure {
+  /** For how long it is certain. */
+  readonly leftMs: number;
+  /** Fires when the command is to end. */
+  readonly signal: AbortSignal;
+}
+
 /**
  * A worker trusts its lease until a margin before the lease ends in the store. The command is asked to end at that
- * moment, and has most of the margin for it: nobody else can have the key until the margin is over.
+ * moment, and has most of the margin for it: nobody else can have the key until the margin is over, and a lock's delay after
+ * loss with it.
  */
-export function deadlinesOf(lease: HeldLease, leaseMs: number): Deadlines {
+export function deadlinesOf(tenure: Tenure, leaseMs: number, delayAfterLossMs: number): Deadlines {
   const marginMs = leaseMarginMs(leaseMs);
   // The clock first: a process that is stopped between the two readings must not think that it has more time.
   const readAt = now();
-  const endAt = later(readAt, lease.leftMs);
-  return { endAt, killAt: later(endAt, marginMs - Math.min(marginMs / 4, LONGEST_SLACK_MS)) };
+  const endAt = later(readAt, tenure.leftMs);
+  return { endAt, killAt: later(endAt, delayAfterLossMs + marginMs - Math.min(marginMs / 4, LONGEST_SLACK_MS)) };
 }

@@ -38,6 +38,9 @@ process.on("message", (message: unknown) => {
     case "renewed":
       for (const { run, deadlines } of message.runs) commands.get(run)?.renewed(deadlines);
       return;
+    case "signal":
+      for (const command of commands.values()) command.signal(message.signal);
+      return;
     case "end":
       commands.get(message.run)?.end(message.killAfterMs);
   }
@@ -50,6 +53,8 @@ process.on("disconnect", () => {
 
 // A service manager that stops everything at once must not leave the commands without their guard.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => undefined);
+
+tell({ type: "ready" });
 
 function start(request: RunRequest): void {
   const { run } = request;

@@ -1,4 +1,4 @@
-import { describeWarning, type Item, type StopReport, type WorkerEvent } from "../../index.ts";
+import { describeWarning, type Item, type StopReport, type BatonEvent } from "../../index.ts";
 import { openStandardError } from "../guard/standard-error.ts";
 import { printJson } from "../output.ts";
 import { printable, printableLines, summary } from "../printable.ts";
@@ -20,7 +20,7 @@ export class WorkTeller {
     this.#options = options;
   }
 
-  tell(event: WorkerEvent): void {
+  tell(event: BatonEvent): void {
     if (this.#options.json) printJson(eventFields(event));
     const warning = describeWarning(event);
     if (warning !== undefined) this.#write(`baton: ${printableLines(warning)}`);
@@ -39,7 +39,7 @@ export class WorkTeller {
     if (!this.#options.quiet && !this.#options.json) this.#write(`baton: ${text}`);
   }
 
-  #tellPeople(event: WorkerEvent): void {
+  #tellPeople(event: BatonEvent): void {
     switch (event.type) {
       case "started":
         return this.#watched ? this.#line("started", event.item, `attempt ${event.item.attempt}`) : undefined;
@@ -61,6 +61,12 @@ export class WorkTeller {
         );
       case "stalled":
       case "trouble":
+      case "locked":
+      case "unlocked":
+      case "session-lost":
+      case "session-stalled":
+      case "elected":
+      case "deposed":
         return undefined;
     }
   }
@@ -75,7 +81,7 @@ export class WorkTeller {
 }
 
 /** One event as JSON: what happened, when, and the item without its payload. */
-function eventFields(event: WorkerEvent): object {
+function eventFields(event: BatonEvent): object {
   const { type, ...rest } = event;
   const at = Date.now();
   if ("error" in rest) {

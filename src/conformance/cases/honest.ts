@@ -134,7 +134,7 @@ export const honest: readonly ConformanceCase[] = casesOf("G11", {
     await refusedWith(other.claim(claim), "CLOSED", "Claiming through a closed handle");
     await refusedWith(other.find({ queue, id: "x" }), "CLOSED", "Finding through a closed handle");
     await refusedWith(
-      other.hold({ queue, key: "k", worker: "w", leaseMs: 1_000 }),
+      other.hold({ queue, key: "k", worker: "w", leaseMs: 1_000, signal: AbortSignal.abort() }),
       "CLOSED",
       "Holding through a closed handle",
     );

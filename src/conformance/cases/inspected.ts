@@ -69,7 +69,7 @@ const LEASED = casesOf("G4", {
   "keys under a lease can be listed alone": async (scene) => {
     for (const key of ["a", "b", "c", "d"]) await scene.submit(key);
     const { lease } = await scene.claimOne();
-    await scene.engine.hold({ queue: scene.queue, key: "held", worker: "w", leaseMs: LONG_LEASE_MS });
+    await scene.hold("held");
     const leased = await scene.engine.keys({ queue: scene.queue, limit: 10, leased: true });
     equal(
       leased.map(({ key, state }) => `${key} ${state}`),

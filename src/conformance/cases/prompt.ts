@@ -79,6 +79,22 @@ export const prompt: readonly ConformanceCase[] = timedCasesOf("G7", {
     });
   },
 
+  "a hold that waits is woken when the item is done": async (scene) => {
+    const other = await scene.open();
+    await scene.engine.submit(Array.from({ length: 3 * TRIES }, () => scene.entry("k")));
+    await expectPrompt(scene, async () => {
+      const grant = await scene.claimOne();
+      const holding = scene.heldLater("k", undefined, other);
+      await settleIn(scene);
+      await scene.done(grant);
+      const began = scene.clock.monotonic();
+      const lease = present(await holding, "A hold that waited is granted");
+      const tookMs = scene.clock.monotonic() - began;
+      await scene.finish({ lease }, { type: "release" }, other);
+      return tookMs;
+    });
+  },
+
   "a waiting claim is woken when a queue goes on": async (scene) => {
     const other = await scene.open();
     await expectPrompt(scene, async () => {

@@ -2,6 +2,7 @@ import type { Instant } from "../../domain/clock.ts";
 import type { LevelChooser } from "../../domain/level.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { grantedItem } from "./item.ts";
+import { hold } from "./leases.ts";
 import { beginLease } from "./moves.ts";
 import { hasReady, waitedMs } from "./queue.ts";
 import type { StoredQueue } from "./state.ts";
@@ -23,11 +24,19 @@ export function take(queue: StoredQueue, request: ClaimRequest, chooser: LevelCh
   return grants;
 }
 
-/** Hands out what is ready to those in line, first come first served. */
+/** Gives those in line what has become free, first come first served; holds first, because a busy key has a next item again and again. */
 export function serve(queue: StoredQueue, now: Instant): void {
+  serveHolds(queue, now);
   for (;;) {
     const claim = queue.claims.first;
     if (claim === undefined || !hasReady(queue)) return;
     claim.answer(take(queue, claim.request, claim.chooser, now));
+  }
+}
+
+export function serveHolds(queue: StoredQueue, now: Instant): void {
+  for (const waiting of queue.holds) {
+    const lease = hold(queue, waiting.request, now);
+    if (lease !== undefined) waiting.answer(lease);
   }
 }

@@ -64,7 +64,7 @@ export class StoreCore {
     return this.#queues.values();
   }
 
-  /** The alarm is set only while a claim waits for what it brings. */
+  /** The alarm is set only while somebody waits for what it brings. */
   countWaiting(by: 1 | -1): void {
     this.#waiting += by;
     if (this.#waiting <= 1) this.#setAlarm(instant(this.#clock));

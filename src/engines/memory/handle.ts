@@ -2,26 +2,29 @@ import type { Instant } from "../../domain/clock.ts";
 import { BatonError, Closed } from "../../domain/errors.ts";
 import { LevelChooser } from "../../domain/level.ts";
 import type * as port from "../../engine/port.ts";
+import type { Locks } from "../../locks/port.ts";
 import { admit } from "./admission.ts";
-import { serve, take } from "./claims.ts";
+import { serve, serveHolds, take } from "./claims.ts";
 import type { StoreCore } from "./core.ts";
 import { cancel, pause, revive } from "./items.ts";
 import { hold, renew, settle } from "./leases.ts";
 import { deadReports, itemReport, keyReports, queueReport } from "./reports.ts";
-import type { StoredQueue, WaitingClaim } from "./state.ts";
+import type { StoredQueue, WaitingClaim, WaitingHold } from "./state.ts";
 
-/** One handle on a memory store. Its methods are single turns of the store; only `claim` and `outcome` may wait. */
+/** One handle on a memory store. Its methods are single turns of the store; only `claim`, `hold` and `outcome` may wait. */
 export class MemoryHandle implements port.Engine {
   readonly name = "memory";
   readonly #store: StoreCore;
+  readonly #locks: Locks;
   /** Per queue, because each queue's levels are weighed on their own. */
   readonly #choosers = new Map<string, LevelChooser>();
   /** What ends the calls that wait. */
   readonly #waiting = new Set<() => void>();
   #closed = false;
 
-  constructor(store: StoreCore) {
+  constructor(store: StoreCore, locks: Locks) {
     this.#store = store;
+    this.#locks = locks;
   }
 
   async declare(request: port.DeclareRequest): Promise<port.QueueDeclaration> {
@@ -56,7 +59,22 @@ export class MemoryHandle implements port.Engine {
   }
 
   async hold(request: port.HoldRequest): Promise<port.Lease | undefined> {
-    return this.#turn((now) => hold(this.#store.queue(request.queue), request, now));
+    const { lease, queue } = this.#turn((now) => {
+      const found = this.#store.queue(request.queue);
+      // Those in line go first.
+      serveHolds(found, now);
+      return { queue: found, lease: hold(found, request, now) };
+    });
+    if (lease !== undefined || request.signal.aborted) return lease;
+    return await this.#wait<port.Lease | undefined>(request.signal, undefined, (answer) => {
+      const waiting: WaitingHold = { request, answer, ahead: undefined, behind: undefined };
+      queue.holds.joinBack(waiting);
+      this.#store.countWaiting(1);
+      return () => {
+        queue.holds.leave(waiting);
+        this.#store.countWaiting(-1);
+      };
+    });
   }
 
   async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
@@ -113,6 +131,10 @@ export class MemoryHandle implements port.Engine {
     return this.#turn((now) => revive(this.#store.queue(request.queue), request, now));
   }
 
+  locks(): Locks {
+    return this.#locks;
+  }
+
   async check(): Promise<readonly port.Finding[]> {
     this.#checkOpen();
     return [
@@ -128,6 +150,7 @@ export class MemoryHandle implements port.Engine {
   async close(): Promise<void> {
     this.#closed = true;
     for (const end of this.#waiting) end();
+    await this.#locks.close();
   }
 
   #turn<T>(work: (now: Instant) => T): T {

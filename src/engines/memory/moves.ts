@@ -135,6 +135,7 @@ export function endLease(ended: StoredLease): void {
   const { key, item } = ended;
   key.queue.agenda.leases.remove(ended);
   key.lease = undefined;
+  if (key.queue.holds.size > 0) key.queue.agenda.stirred.add(key.queue);
   if (item !== undefined) enter(item, "waiting");
 }
 

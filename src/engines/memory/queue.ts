@@ -13,6 +13,7 @@ export function newQueue(name: string, levels: readonly string[], agenda: Agenda
     ready: levels.map(() => new Heap<StoredKey>((a, b) => a.place < b.place)),
     deadLetters: new Line(),
     claims: new Line(),
+    holds: new Line(),
     counts: { delayed: 0, waiting: 0, running: 0, dead: 0, ended: 0 },
     waitingPerLevel: levels.map(() => 0),
   };

@@ -4,7 +4,7 @@
  */
 import type { LevelChooser } from "../../domain/level.ts";
 import type { Payload } from "../../domain/payload.ts";
-import type { ClaimRequest, Grant, Outcome } from "../../engine/port.ts";
+import type { ClaimRequest, Grant, HoldRequest, Lease, Outcome } from "../../engine/port.ts";
 import type { Heap, Ranked } from "./heap.ts";
 import type { Line, Linked } from "./line.ts";
 
@@ -89,6 +89,7 @@ export interface StoredQueue {
   /** Oldest first. */
   readonly deadLetters: Line<StoredItem>;
   readonly claims: Line<WaitingClaim>;
+  readonly holds: Line<WaitingHold>;
   readonly counts: Record<Phase, number>;
   readonly waitingPerLevel: number[];
   paused: boolean;
@@ -100,6 +101,13 @@ export interface WaitingClaim extends Linked<WaitingClaim> {
   readonly chooser: LevelChooser;
   /** Takes it out of the line and answers the caller. */
   answer(grants: readonly Grant[]): void;
+}
+
+/** A hold whose key was leased, and that stands in line for it. */
+export interface WaitingHold extends Linked<WaitingHold> {
+  readonly request: HoldRequest;
+  /** Takes it out of the line and answers the caller. */
+  answer(lease: Lease): void;
 }
 
 /**
@@ -114,7 +122,7 @@ export interface Agenda {
   readonly leases: Heap<StoredLease>;
   /** Ended items, by when they are forgotten. */
   readonly remembered: Heap<StoredItem>;
-  /** Queues in which something became ready during this turn. */
+  /** Queues in which something became ready, or a key that somebody waits to hold became free, during this turn. */
   readonly stirred: Set<StoredQueue>;
   lastNumber: number;
   lastFence: number;

@@ -1,7 +1,10 @@
+import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../../domain/clock.ts";
 import type { Engine } from "../../engine/port.ts";
+import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import { StoreCore } from "./core.ts";
 import { MemoryHandle } from "./handle.ts";
+import { MemoryCells, MemoryRegister } from "./register.ts";
 
 export interface MemoryOptions {
   readonly clock?: Clock;
@@ -9,15 +12,23 @@ export interface MemoryOptions {
 
 /** State that several handles share, as processes share a database. It lives as long as this object does. */
 export class MemoryStore {
+  readonly #clock: Clock;
   readonly #core: StoreCore;
+  readonly #cells: MemoryCells;
 
-  constructor(options: MemoryOptions = {}) {
-    this.#core = new StoreCore(options.clock ?? systemClock);
+  constructor({ clock = systemClock }: MemoryOptions = {}) {
+    this.#clock = clock;
+    this.#core = new StoreCore(clock);
+    this.#cells = new MemoryCells(clock);
   }
 
   /** One more handle. Closing it leaves the others, and the state, alone. */
   connect(): Engine {
-    return new MemoryHandle(this.#core);
+    const register = new MemoryRegister(this.#cells);
+    return new MemoryHandle(
+      this.#core,
+      locksOnRegister({ name: "memory", register, clock: this.#clock, newId: randomUUID }),
+    );
   }
 }
 

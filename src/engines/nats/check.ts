@@ -20,7 +20,7 @@ export async function check(
     findings.push({
       severity: "ok",
       subject: "streams",
-      detail: `No stream ${subjects.shared} yet; it is made with the first queue.`,
+      detail: `No stream ${subjects.shared} yet; it is made with the first queue or lock.`,
     });
     return findings;
   }

@@ -66,6 +66,7 @@ interface StateLine {
   ll?: number;
   p?: 1;
   c?: LeaseLine;
+  wa?: LeaseLine[];
   b?: readonly number[];
   r?: 1;
   do?: TodoLine[];
@@ -111,6 +112,7 @@ export function encodeState(state: KeyState): Uint8Array {
   if (state.line !== NOTHING.line) line.ll = state.line;
   if (state.paused) line.p = 1;
   if (state.lease !== undefined) line.c = leaseLine(state.lease);
+  if (state.wanted.length > 0) line.wa = state.wanted.map(leaseLine);
   if (state.below.length > 0) line.b = state.below;
   if (state.recordBelow) line.r = 1;
   if (state.todo.length > 0) line.do = state.todo.map((todo) => todoLine(todo, bodies));
@@ -131,6 +133,7 @@ export function decodeState(data: Uint8Array, sequence: number): KeyState {
     line: line.ll ?? NOTHING.line,
     paused: line.p === 1,
     lease: line.c === undefined ? undefined : readLease(line.c, sequence),
+    wanted: line.wa?.map((wish) => readLease(wish, 0)) ?? NOTHING.wanted,
     below: line.b ?? NOTHING.below,
     recordBelow: line.r === 1,
     todo: line.do?.map((todo) => readTodo(todo, bodies, sequence)) ?? NOTHING.todo,

@@ -1,12 +1,16 @@
 import { type Clock, pause, systemClock } from "../../domain/clock.ts";
 import { BatonError, Closed, InvalidInput, OutcomeUnknown } from "../../domain/errors.ts";
 import type * as port from "../../engine/port.ts";
+import { locksOnRegister } from "../../locks/locks-on-register.ts";
+import type { Locks } from "../../locks/port.ts";
+import type { Register } from "../../locks/register.ts";
 import { check } from "./check.ts";
 import { JetStream } from "./jetstream.ts";
 import { Nonces } from "./nonce.ts";
 import { cancel, keyOfItem, pauseKey, revive } from "./operate.ts";
 import { type StoreOptions, type StoreSettings, parseStoreOptions } from "./options.ts";
 import { QueueRoom } from "./queue-room.ts";
+import { NatsRegister } from "./register.ts";
 import { Lost, Requests } from "./requests.ts";
 import { declareQueue, pauseQueue, readQueue, setUpQueue, setUpShared } from "./setup.ts";
 import { lastToken, Subjects } from "./subjects.ts";
@@ -41,6 +45,9 @@ export class NatsEngine implements port.Engine {
   readonly #rooms = new Map<string, QueueRoom>();
   readonly #declaring = new Map<string, Promise<QueueRoom>>();
   readonly #closing = new AbortController();
+  /** What locks are kept in. */
+  readonly register: Register;
+  readonly #locks: Locks;
   #shared: Promise<void> | undefined;
 
   constructor({ wire, options, clock = systemClock, name = randomName(), random }: EngineParts) {
@@ -57,6 +64,20 @@ export class NatsEngine implements port.Engine {
       (ms) => pause(clock, ms),
       () => wire.server,
     );
+    this.register = new NatsRegister({
+      js: this.#js,
+      wire,
+      clock,
+      nonces: this.#nonces,
+      subjects: this.#subjects,
+      run: (what, work) =>
+        this.#run(what, async () => {
+          await this.#setUp();
+          return await work();
+        }),
+    });
+    const newId = (): string => this.#nonces.next();
+    this.#locks = locksOnRegister({ name: "nats", register: this.register, clock, random, newId });
   }
 
   async declare({ queue, levels }: port.DeclareRequest): Promise<port.QueueDeclaration> {
@@ -80,7 +101,7 @@ export class NatsEngine implements port.Engine {
   }
 
   async hold(request: port.HoldRequest): Promise<port.Lease | undefined> {
-    return await this.#run("a hold", () => this.#room(request.queue).leases.hold(request));
+    return await this.#run("a hold", () => this.#room(request.queue).hold(request, this.#closing.signal));
   }
 
   async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
@@ -178,16 +199,23 @@ export class NatsEngine implements port.Engine {
     });
   }
 
+  locks(): Locks {
+    return this.#locks;
+  }
+
   async check(): Promise<readonly port.Finding[]> {
     return await this.#run("a check", () => check(this.#js, this.#wire, this.#subjects, this.#settings));
   }
 
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
+    // A server that is away must not keep a process from ending.
+    const late = pause(this.#clock, CLOSE_MS);
+    // Those who wait for locks leave their places, for which the store is still needed.
+    await Promise.race([this.#locks.close(), late]);
     this.#closing.abort();
     const closing = Promise.allSettled(Array.from(this.#rooms.values(), (room) => room.close()));
-    // A server that is away must not keep a process from ending.
-    await Promise.race([closing, pause(this.#clock, CLOSE_MS)]);
+    await Promise.race([closing, late]);
     this.#requests.close();
     await this.#wire.close();
   }
@@ -246,7 +274,7 @@ export class NatsEngine implements port.Engine {
   }
 
   async #setUp(): Promise<void> {
-    this.#shared ??= setUpShared(this.#js, this.#subjects, this.#settings);
+    this.#shared ??= setUpShared(this.#js, this.#subjects, this.#settings, Math.floor(this.#clock.wall()));
     try {
       await this.#shared;
     } catch (error) {

@@ -7,7 +7,7 @@ import { asError } from "./as-error.ts";
 import { textOf, tokenOf } from "./key-token.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
 import { itemId } from "./receipts.ts";
-import { end, expire, free, hold, NO_HEADS, start } from "./rules.ts";
+import { end, expire, free, hold, NO_HEADS, start, want, wantNoMore } from "./rules.ts";
 import { type Session, type Sessions, slackOf } from "./sessions.ts";
 import type { KeyItem, KeyState, Seen, StateLease } from "./state.ts";
 import { LateWrites, Streak } from "./streak.ts";
@@ -43,6 +43,12 @@ export interface Held {
   over: boolean;
   /** Somebody took its item away while it was being started: nothing is to be said about its end. */
   silent: boolean;
+}
+
+/** A hold that somebody waits for, or tries to have. */
+export interface Wish {
+  readonly session: Session;
+  readonly lease: StateLease;
 }
 
 export interface LeaseHooks {
@@ -133,26 +139,49 @@ export class Leases {
     return await this.#begin(key, seen, start({ ...seen.state, todo: [] }, lease), lease);
   }
 
-  async hold({ key: name, worker, leaseMs }: HoldRequest): Promise<Lease | undefined> {
-    const key = tokenOf(name);
+  /** Says under which session, and as what, a hold is to be had. The same as before, while its session lives. */
+  async wish({ worker, leaseMs }: HoldRequest, before?: Wish): Promise<Wish> {
     this.#store.background(this.#sessions.watch());
-    await this.#freeOfDead(key);
     const session = await this.#sessions.get(leaseMs);
-    const since = this.#sinceOf(session);
-    const lease = this.#newLease(session, worker, since);
-    let written: Seen | undefined;
-    try {
-      written = await this.#store.change(key, ({ state }) =>
-        state.lease === undefined ? hold(state, lease) : undefined,
-      );
-    } catch (error) {
-      written = await this.#mine(key, lease, error);
-    }
-    if (written === undefined) return undefined;
-    return this.lease(this.#takeFirst(key, written, session, worker, since));
+    if (before?.session === session) return before;
+    return { session, lease: this.#newLease(session, worker, this.#sinceOf(session)) };
   }
 
-  /** Where nobody claims, nobody may have noticed that a holder is gone. */
+  /** Its session gives signs of life while somebody waits for what is wished. */
+  keepAlive({ session }: Wish): { stop(): void } {
+    this.#sessions.begin(session);
+    return { stop: () => this.#sessions.end(session) };
+  }
+
+  /**
+   * One look at the key: has it if it was handed over, or takes it if nobody has it. If somebody has, whoever waits says that it is
+   * wanted. Whoever leaves takes it only if it was handed over, and otherwise nothing is left of the wish.
+   */
+  async hold(key: string, { session, lease }: Wish, purpose: "try" | "wait" | "leave"): Promise<Lease | undefined> {
+    if (purpose !== "leave") await this.#freeOfDead(key);
+    const since = this.#sinceOf(session);
+    let written: Seen | undefined;
+    try {
+      written = await this.#store.change(key, ({ state }) => {
+        // Written once more: so it is known to be still so, and what its giver left to do is done.
+        if (state.lease?.nonce === lease.nonce) return { ...state };
+        if (purpose === "leave") return wantNoMore(state, lease);
+        if (state.lease === undefined) return hold(state, lease);
+        return purpose === "wait" ? want(state, lease) : undefined;
+      });
+    } catch (error) {
+      written = await this.#mine(key, lease, error);
+      // It may still be known.
+      if (written === undefined && purpose === "leave") throw error;
+    }
+    if (written?.state.lease?.nonce !== lease.nonce) return undefined;
+    return this.lease(this.#takeFirst(key, written, session, lease.worker, since));
+  }
+
+  /**
+   * Where nobody claims, nobody may have noticed that a holder is gone. And a key may have been handed to somebody who died while
+   * waiting for it, and whose session was removed before.
+   */
   async #freeOfDead(key: string): Promise<void> {
     const { lease } = (await this.#store.read(key)).state;
     if (lease === undefined || (await this.#sessions.isAlive(lease.session))) return;
@@ -343,6 +372,7 @@ export class Leases {
         await store.perform(key, written.state);
         current = await store.sayDone(key, written);
       }
+      if (written.state.kind === "held") store.background(this.#freeOfDead(key));
       if (goesOn) this.#goOn(held, current, since);
       else if (written.state.takenLeft > 0) store.background(store.purgeTaken(key, written.state.taken));
       return "settled";
@@ -608,11 +638,12 @@ export class Leases {
 
   /** Frees a key whose lease is over, if it still has the lease that is meant. */
   async putBack(key: string, isMeant: (lease: StateLease) => boolean): Promise<void> {
-    await this.#store.letGo(key, ({ state }, now) => {
+    const written = await this.#store.letGo(key, ({ state }, now) => {
       if (state.lease === undefined || !isMeant(state.lease)) return undefined;
       const { items, todo } = expire(state, now);
       return { ...state, items, lease: undefined, todo: [...state.todo, ...todo] };
     });
+    if (written?.state.kind === "held") await this.#freeOfDead(key);
   }
 
   /** All that was begun in the background is done. */

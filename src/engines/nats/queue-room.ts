@@ -5,6 +5,7 @@ import { Acknowledgements } from "./acknowledgements.ts";
 import { Claims } from "./claims.ts";
 import { decodeItem } from "./codec.ts";
 import { Counts } from "./counts.ts";
+import { holdKey } from "./holds.ts";
 import { Inspector } from "./inspect.ts";
 import type { JetStream } from "./jetstream.ts";
 import { KeyStore } from "./key-store.ts";
@@ -17,6 +18,7 @@ import { Sessions } from "./sessions.ts";
 import { type QueueRecord, readRecord } from "./setup.ts";
 import { lastToken, type QueueSubjects } from "./subjects.ts";
 import { Submitter } from "./submit.ts";
+import { Watches } from "./watches.ts";
 import type { Subscription, Wire } from "./wire.ts";
 
 /** Delayed items that come due are taken in so many at a time. */
@@ -50,6 +52,9 @@ export class QueueRoom {
   /** Items that have come due and are on their way to their keys. */
   readonly #intake = new Set<Promise<unknown>>();
   readonly #hearing: Subscription;
+  readonly #watches: Watches;
+  /** Holds that are waited for. Whoever closes lets them take back what they have said first. */
+  readonly #holding = new Set<Promise<unknown>>();
   #claims: Claims | undefined;
   #pulls: Pulls | undefined;
   #paused: boolean;
@@ -84,6 +89,7 @@ export class QueueRoom {
       reserve: (held) => this.#claims?.reserve(held),
       stir: () => this.#claims?.stir(),
     });
+    this.#watches = new Watches(wire, clock);
     // The server's own copy of what is written: nobody has to be told in addition.
     this.#hearing = wire.subscribe(subjects.queueRecord(), ({ data }) => this.#hear(readRecord(data)));
   }
@@ -92,6 +98,14 @@ export class QueueRoom {
     if (request.signal.aborted) return [];
     const claims = this.#claims ?? this.#beginClaims();
     return await claims.claim(request);
+  }
+
+  async hold(request: port.HoldRequest, closing: AbortSignal): Promise<port.Lease | undefined> {
+    const { clock } = this.#parts;
+    const parts = { leases: this.leases, store: this.store, watches: this.#watches, clock, closing };
+    const holding = holdKey(parts, request).finally(() => this.#holding.delete(holding));
+    this.#holding.add(holding);
+    return await holding;
   }
 
   async report(): Promise<port.QueueReport> {
@@ -110,7 +124,9 @@ export class QueueRoom {
   }
 
   async close(): Promise<void> {
+    await Promise.allSettled(this.#holding);
     this.#hearing.unsubscribe();
+    this.#watches.close();
     await this.#claims?.close();
     this.#pulls?.close();
     this.leases.close();

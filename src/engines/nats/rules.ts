@@ -9,6 +9,8 @@ import { type KeyItem, type KeyState, NOTHING, type StateLease, type Todo, type 
 /** A state that others write again and again carries no more than this; what comes then stands in line. */
 const MOST_CARRIED_BYTES = 49_152;
 const MOST_CARRIED = 64;
+/** Holds that wait in order; more than this wait as well, in no order. */
+const MOST_WANTED = 16;
 /** No level of the line is known to have an item. */
 const NO_LINE = NOTHING.line;
 /** A ready key stays known to consumers by the message that it is known by. */
@@ -37,10 +39,12 @@ export function choose(items: readonly KeyItem[], heads: Heads, levels: number, 
   return { type: "none" };
 }
 
-/** A key that nobody has, with these items and this line, as it stands now. */
+/** A key that nobody has any more, with these items and this line, as it stands now: whoever waits to hold it has it next. */
 export function free(state: KeyState, items: readonly KeyItem[], heads: Heads, levels: number, now: number): KeyState {
   // A line that was about to end has more after all, unless nothing was found.
   const base: KeyState = { ...state, items, lease: undefined, more: state.more !== false, line: NO_LINE };
+  const [first, ...wanted] = state.wanted;
+  if (first !== undefined) return { ...base, kind: "held", lease: { ...first, since: now }, wanted };
   if (state.paused) return { ...base, kind: "parked" };
   const choice = choose(items, heads, levels, now);
   switch (choice.type) {
@@ -106,6 +110,22 @@ export function isBig(item: KeyItem | undefined): boolean {
 
 export function hold(state: KeyState, lease: StateLease): KeyState {
   return { ...state, kind: "held", lease, more: state.more !== false };
+}
+
+/** Somebody waits to hold the key, which somebody else has. Undefined: that is known, or too many wait already. */
+export function want(state: KeyState, wish: StateLease): KeyState | undefined {
+  const isKnown = state.wanted.some(({ nonce }) => nonce === wish.nonce);
+  return isKnown || state.wanted.length >= MOST_WANTED ? undefined : { ...state, wanted: [...state.wanted, wish] };
+}
+
+/**
+ * Whoever waited does so no more. Written also when it is not known, so that a write of theirs that is still on its way comes too
+ * late; undefined where nobody can wait.
+ */
+export function wantNoMore(state: KeyState, { nonce: own }: StateLease): KeyState | undefined {
+  return state.lease === undefined
+    ? undefined
+    : { ...state, wanted: state.wanted.filter(({ nonce }) => nonce !== own) };
 }
 
 export type Joining =

@@ -24,9 +24,14 @@ const MOST_PENDING = 50_000;
 /** How long a stream knows the names of writes that carry one. */
 const WINDOW_NS = 120 * 1e9;
 
-export async function setUpShared(js: JetStream, subjects: Subjects, settings: StoreSettings): Promise<void> {
+export async function setUpShared(
+  js: JetStream,
+  subjects: Subjects,
+  settings: StoreSettings,
+  now: number,
+): Promise<void> {
   const config = streamConfig(subjects.shared, [subjects.allShared], "limits", true, settings);
-  note(js, await ensureStream(js, config));
+  note(js, await ensureStream(js, { ...config, first_seq: now * SEQUENCES_PER_MS }));
 }
 
 export async function setUpQueue(

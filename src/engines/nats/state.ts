@@ -41,6 +41,8 @@ export interface KeyState {
   readonly line: number;
   readonly paused: boolean;
   readonly lease: StateLease | undefined;
+  /** Holds that wait for the end of the lease, first come first. Whoever ends it hands the key to the first, in the same write. */
+  readonly wanted: readonly StateLease[];
   /** Older states of this key that may still be in the stream. They must be gone before this one may vanish. */
   readonly below: readonly number[];
   /** An older record may lie below a ready key; the next record removes it. */
@@ -105,6 +107,7 @@ export const NOTHING: KeyState = {
   line: Number.MAX_SAFE_INTEGER,
   paused: false,
   lease: undefined,
+  wanted: [],
   below: [],
   recordBelow: false,
   todo: [],

@@ -232,11 +232,12 @@ function resultIn({ items }: KeyState, { unique }: Done): SettleResult {
 }
 
 /** Nothing has to be looked up, or done elsewhere, before the next item can start. */
-function isPlain({ kind, more, paused, todo, cut, taken, lease }: KeyState): boolean {
+function isPlain({ kind, more, paused, wanted, todo, cut, taken, lease }: KeyState): boolean {
   return (
     kind === "running" &&
     more === false &&
     !paused &&
+    wanted.length === 0 &&
     todo.length === 0 &&
     cut.length === 0 &&
     taken.length === 0 &&

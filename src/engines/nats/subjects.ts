@@ -28,6 +28,15 @@ export class Subjects {
     return `${this.prefix}.c.queue.*`;
   }
 
+  /** What a lock or a session is kept in. */
+  cell(kind: string, token: string): string {
+    return `${this.prefix}.c.cell.${kind}.${token}`;
+  }
+
+  cells(kind: string): string {
+    return `${this.prefix}.c.cell.${kind}.*`;
+  }
+
   of(queue: string): QueueSubjects {
     return new QueueSubjects(this.prefix, queue);
   }

@@ -21,11 +21,11 @@ export class Claims {
   constructor(db: DatabaseSync) {
     this.#ready = new Statement(
       db,
-      "SELECT id, ready_at FROM key WHERE queue = ? AND level = ? AND state = 1 AND paused = 0 ORDER BY place LIMIT ?",
+      "SELECT id, ready_at FROM key WHERE queue = ? AND level = ? AND state = 1 AND paused = 0 AND wanted = 0 ORDER BY place LIMIT ?",
     );
     this.#anyReady = new Statement(
       db,
-      "SELECT 1 FROM key JOIN queue ON queue.id = key.queue WHERE queue.name = ? AND queue.paused = 0 AND key.state = 1 AND key.paused = 0 LIMIT 1",
+      "SELECT 1 FROM key JOIN queue ON queue.id = key.queue WHERE queue.name = ? AND queue.paused = 0 AND key.state = 1 AND key.paused = 0 AND key.wanted = 0 LIMIT 1",
     );
   }
 
@@ -82,8 +82,7 @@ export class Claims {
     let mostUrgent = stored === -1 ? queue.levels.length : stored;
     // Those that became ready in this very transaction are not stored yet.
     for (const key of tx.opened) {
-      if (key.queue === queue.id && key.state === READY && !key.paused && key.level < mostUrgent)
-        mostUrgent = key.level;
+      if (key.queue === queue.id && isOpen(key) && key.level < mostUrgent) mostUrgent = key.level;
     }
     return mostUrgent;
   }
@@ -122,6 +121,11 @@ export class Claims {
   }
 }
 
+/** Whether a worker may have it. */
+export function isOpen(key: KeyRow): boolean {
+  return key.state === READY && !key.paused && !key.wanted;
+}
+
 /** A lease without an item. Its deadline may have passed without anybody having noticed yet. */
 export function hold(
   parts: Parts,
@@ -135,10 +139,37 @@ export function hold(
     endLease(parts, key);
   }
   key ??= tx.makeKey(queue, request.key);
+  // Others may wait to hold it too, and say so again when they hear of this.
+  tx.news ||= key.wanted;
+  key.wanted = false;
   lease(tx, key, request.worker, request.leaseMs);
   key.held = true;
   tx.keys.save(key);
   return { keyId: key.id, fence: key.fence };
+}
+
+/** Says that somebody waits to hold the key, so that it is not handed from one worker to the next for ever. */
+export function want({ tx }: Parts, request: Requests["hold"]): void {
+  const key = tx.keys.find(tx.queues.find(request.queue).id, request.key);
+  if (key?.state !== LEASED || key.wanted) return;
+  key.wanted = true;
+  tx.keys.save(key);
+}
+
+/** The one who waited gave up. Others who wait for the same key say so again when they hear of it. */
+export function wantNoMore({ tx }: Parts, request: Requests["hold"]): void {
+  const key = tx.keys.find(tx.queues.find(request.queue).id, request.key);
+  if (key?.wanted !== true) return;
+  key.wanted = false;
+  tx.keys.save(key);
+  tx.news = true;
+  if (key.state === READY) tx.opened.push(key);
+}
+
+/** Without the write lock: could the hold be had now, or must it be said again that somebody waits for it? */
+export function isWorthHolding({ tx }: Parts, request: Requests["hold"], monotonic: number): boolean {
+  const key = tx.keys.find(tx.queues.find(request.queue).id, request.key);
+  return key?.state !== LEASED || key.at <= monotonic || !key.wanted;
 }
 
 function lease(tx: Transaction, key: KeyRow, worker: string, leaseMs: number): void {
@@ -154,9 +185,7 @@ function lease(tx: Transaction, key: KeyRow, worker: string, leaseMs: number): v
 }
 
 function mayGoOn(tx: Transaction, queue: QueueRow, key: KeyRow): boolean {
-  return (
-    key.queue === queue.id && key.state === READY && !key.paused && tx.monotonic - key.streakSince <= LONGEST_STREAK_MS
-  );
+  return key.queue === queue.id && isOpen(key) && tx.monotonic - key.streakSince <= LONGEST_STREAK_MS;
 }
 
 function readyKey(tx: Transaction, row: Row): KeyRow {

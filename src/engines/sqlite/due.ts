@@ -1,11 +1,15 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Instant } from "../../domain/clock.ts";
-import type { KeyRow } from "./key-row.ts";
+import { type KeyRow, READY } from "./key-row.ts";
 import type { Parts } from "./parts.ts";
 import { integer, optionalInteger, type Row, Statement } from "./rows.ts";
+import type { Transaction } from "./transaction.ts";
 
 /** So many of a kind in one transaction; the rest in the next, so that others get their turn. */
 const AT_A_TIME = 500;
+
+/** How long a key is kept for whoever waits to hold it: they hear of it in milliseconds, if they are still there. */
+const KEPT_MS = 250;
 
 /** Everything that happens because time passes: leases run out, back-offs end, delayed items arrive. */
 export class DueDates {
@@ -13,6 +17,8 @@ export class DueDates {
   readonly #nextBlocked: Statement;
   readonly #expired: Statement;
   readonly #unblocked: Statement;
+  readonly #nextKept: Statement;
+  readonly #keptInVain: Statement;
   readonly #ofAnotherBoot: Statement;
 
   constructor(db: DatabaseSync) {
@@ -31,6 +37,14 @@ export class DueDates {
     this.#unblocked = new Statement(
       db,
       `SELECT id FROM key INDEXED BY key_due WHERE state >= 2 AND state = 3 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
+    );
+    this.#nextKept = new Statement(
+      db,
+      "SELECT min(at), max(at) FROM key INDEXED BY key_wanted WHERE wanted = 1 AND state < 2",
+    );
+    this.#keptInVain = new Statement(
+      db,
+      `SELECT id FROM key INDEXED BY key_wanted WHERE wanted = 1 AND state < 2 AND (at <= ? OR at > ?) LIMIT ${AT_A_TIME}`,
     );
     this.#ofAnotherBoot = new Statement(db, "UPDATE key SET at = 0 WHERE state >= 2 AND state = 2 AND granted > ?");
   }
@@ -52,8 +66,18 @@ export class DueDates {
       leased === undefined ? Infinity : leased - Math.floor(now.monotonic),
       blocked === undefined ? Infinity : blocked - Math.floor(now.wall),
       delayed === undefined ? Infinity : delayed - Math.floor(now.wall),
+      this.#keptMs(Math.floor(now.monotonic)),
     );
     return Math.max(0, wait);
+  }
+
+  /** Until the first key that is kept for a hold is not any longer. */
+  #keptMs(monotonic: number): number {
+    const row = this.#nextKept.get() ?? [null, null];
+    const first = optionalInteger(row, 0);
+    const last = optionalInteger(row, 1);
+    if (first === undefined || last === undefined) return Infinity;
+    return last > monotonic + KEPT_MS ? 0 : first - monotonic;
   }
 
   /** Lets happen what is due. */
@@ -74,11 +98,24 @@ export class DueDates {
     }
     for (const key of keysOf(parts, this.#unblocked.all(tx.wall))) line.unblock(key);
     for (const key of keysOf(parts, this.#expired.all(tx.monotonic))) endLease(parts, key);
+    // Longer than anything is kept: by the clock of an earlier boot.
+    for (const key of keysOf(parts, this.#keptInVain.all(tx.monotonic, tx.monotonic + KEPT_MS))) {
+      key.wanted = false;
+      tx.keys.save(key);
+      if (key.state === READY) tx.opened.push(key);
+    }
   }
 }
 
 function keysOf({ tx }: Parts, rows: readonly Row[]): readonly KeyRow[] {
   return rows.map((row) => tx.keys.get(integer(row, 0))).filter((key) => key !== undefined);
+}
+
+/** A lease ends: if somebody waits to hold the key, it is kept for them. */
+export function keep(tx: Transaction, key: KeyRow): void {
+  if (!key.wanted) return;
+  key.at = tx.monotonic + KEPT_MS;
+  tx.news = true;
 }
 
 /** The lease is over, and its item, if it had one, waits again where it stood. */
@@ -90,6 +127,7 @@ export function endLease(parts: Parts, key: KeyRow): void {
   key.fence = 0;
   key.worker = undefined;
   key.progress = undefined;
+  keep(tx, key);
   if (!ran) return line.resume(key);
   tx.queues.touch(queue).running -= 1;
   if (key.cancel) {

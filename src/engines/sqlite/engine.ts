@@ -1,3 +1,5 @@
+import { randomUUID } from "node:crypto";
+import { systemClock } from "../../domain/clock.ts";
 import { InvalidInput, LevelsDiffer } from "../../domain/errors.ts";
 import type {
   CancelResult,
@@ -27,8 +29,12 @@ import type {
   Submission,
   SubmitResult,
 } from "../../engine/port.ts";
+import { locksOnRegister } from "../../locks/locks-on-register.ts";
+import type { Locks } from "../../locks/port.ts";
+import type { Register } from "../../locks/register.ts";
 import type { Granted, LeaseTuple, Requests, ThreadData } from "./messages.ts";
 import { Submissions } from "./submissions.ts";
+import { SqliteRegister } from "./register.ts";
 import { ThreadLink } from "./thread-link.ts";
 
 /** Fewer settlements than this wait for others of the same turn. */
@@ -39,10 +45,15 @@ export class SqliteEngine implements Engine {
   readonly name = "sqlite";
   readonly #link: ThreadLink;
   readonly #submissions: Submissions;
+  /** What locks are kept in. */
+  readonly register: Register;
+  readonly #locks: Locks;
 
   private constructor(link: ThreadLink) {
     this.#link = link;
     this.#submissions = new Submissions(link);
+    this.register = new SqliteRegister(link, systemClock);
+    this.#locks = locksOnRegister({ name: "sqlite", register: this.register, newId: randomUUID });
   }
 
   static async open(data: ThreadData): Promise<SqliteEngine> {
@@ -74,8 +85,9 @@ export class SqliteEngine implements Engine {
     return granted.grants.map((grant) => toGrant(queue, granted, grant));
   }
 
-  async hold(request: HoldRequest): Promise<Lease | undefined> {
-    const held = await this.#store.call("hold", request);
+  async hold({ signal, ...request }: HoldRequest): Promise<Lease | undefined> {
+    const { number, reply } = this.#store.start("hold", { ...request, waits: !signal.aborted });
+    const held = await this.#abandonable(number, reply, signal);
     if (held === undefined) return undefined;
     const { wall, monotonic, keyId, fence } = held;
     return { queue: request.queue, key: request.key, fence, since: { wall, monotonic }, handle: keyId };
@@ -145,8 +157,13 @@ export class SqliteEngine implements Engine {
     return this.#store.call("check", null);
   }
 
-  close(): Promise<void> {
-    return this.#store.close();
+  locks(): Locks {
+    return this.#locks;
+  }
+
+  async close(): Promise<void> {
+    await this.#locks.close();
+    await this.#store.close();
   }
 
   /** A call that waits is answered early when its signal fires: with whatever it has got by then. */

@@ -44,7 +44,7 @@ export class Inspection {
     this.#queueNames = new Statement(db, "SELECT name FROM queue ORDER BY name");
     this.#keysAfter = new Statement(
       db,
-      `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND name > ? ORDER BY name LIMIT ?`,
+      `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND name > ? AND (state > 0 OR paused = 1 OR delayed > 0) ORDER BY name LIMIT ?`,
     );
     this.#leasedAfter = new Statement(
       db,

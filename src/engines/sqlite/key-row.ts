@@ -7,7 +7,7 @@ import { integer, optionalInteger, optionalText, type Row, text } from "./rows.t
  *                            │                ▲
  *                            └────hold────────┘          blocked ──its time comes──▶ ready
  *
- * An idle key has a row only while it is paused or has delayed items.
+ * An idle key has a row only while it is paused, has delayed items, or is kept for a hold.
  */
 export const IDLE = 0;
 export const READY = 1;
@@ -35,12 +35,17 @@ export interface KeyRow {
   readyAt: number;
   /** How often the head was handed out since it became the head; earlier attempts are in the item's row. */
   attempt: number;
-  /** Leased: the deadline, by the monotonic clock. Blocked: when the head may run, by the wall clock. */
+  /**
+   * Leased: the deadline, by the monotonic clock. Blocked: when the head may run, by the wall clock. Ready or idle, and
+   * wanted: until when it is kept for a hold, by the monotonic clock.
+   */
   at: number;
   /** When the lease was given or renewed, by the monotonic clock. */
   granted: number;
   fence: number;
   held: boolean;
+  /** Somebody waits to hold it: when its lease ends, workers leave it alone for a moment. */
+  wanted: boolean;
   cancel: boolean;
   since: number;
   worker: string | undefined;
@@ -59,7 +64,7 @@ export interface KeyRow {
 }
 
 export const KEY_COLUMNS =
-  "id, queue, name, state, paused, head, level, place, ready_at, attempt, at, granted, fence, held, cancel, since, worker, progress, waiting, delayed, lanes, gaps";
+  "id, queue, name, state, paused, head, level, place, ready_at, attempt, at, granted, fence, held, cancel, since, worker, progress, waiting, delayed, lanes, gaps, wanted";
 
 export function newKey(id: number, queue: number, name: string): KeyRow {
   return {
@@ -77,6 +82,7 @@ export function newKey(id: number, queue: number, name: string): KeyRow {
     granted: 0,
     fence: 0,
     held: false,
+    wanted: false,
     cancel: false,
     since: 0,
     worker: undefined,
@@ -114,6 +120,7 @@ export function readKey(row: Row): KeyRow {
     delayed: integer(row, 19),
     lanes: readLanes(optionalText(row, 20)),
     gaps: integer(row, 21) === 1,
+    wanted: integer(row, 22) === 1,
     streakSince: 0,
     granting: undefined,
   };

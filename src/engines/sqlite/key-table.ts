@@ -87,14 +87,14 @@ export class KeyTable {
   #write(cached: CachedKey): void {
     const { row, stored, dirty } = cached;
     cached.dirty = CLEAN;
-    if (row.state === IDLE && !row.paused && row.delayed === 0) {
+    if (row.state === IDLE && !row.paused && !row.wanted && row.delayed === 0) {
       if (stored) this.#statements.delete.run(row.id);
       // Forgotten here too: the next arrival makes a new row with a new id.
       this.#byId.delete(row.id);
       this.#byName.delete(`${row.queue} ${row.name}`);
       return;
     }
-    if (!stored && row.state === READY && row.lanes.length === 0 && !row.paused && row.delayed === 0) {
+    if (!stored && row.state === READY && row.lanes.length === 0 && !row.paused && !row.wanted && row.delayed === 0) {
       // By far the most frequent: an item came for a key that had none.
       this.#statements.insertReady.run(row.id, row.queue, row.name, row.head, row.level, row.place, row.readyAt);
     } else if (!stored) {
@@ -129,6 +129,7 @@ export class KeyTable {
       row.delayed,
       writeLanes(row.lanes),
       row.gaps ? 1 : 0,
+      row.wanted ? 1 : 0,
       row.id,
     );
   }
@@ -154,7 +155,7 @@ function prepare(db: DatabaseSync) {
     save: new Statement(
       db,
       "UPDATE key SET state = ?, paused = ?, head = ?, level = ?, place = ?, ready_at = ?, attempt = ?, at = ?, granted = ?, fence = ?, " +
-        "held = ?, cancel = ?, since = ?, worker = ?, progress = ?, waiting = ?, delayed = ?, lanes = ?, gaps = ? WHERE id = ?",
+        "held = ?, cancel = ?, since = ?, worker = ?, progress = ?, waiting = ?, delayed = ?, lanes = ?, gaps = ?, wanted = ? WHERE id = ?",
     ),
     delete: new Statement(db, "DELETE FROM key WHERE id = ?"),
   };

@@ -17,6 +17,7 @@ import type {
   ReviveRequest,
 } from "../../engine/port.ts";
 import type { ErrorCode } from "../../domain/errors.ts";
+import type { Cell } from "../../locks/register.ts";
 import type { Synchronous } from "./database.ts";
 
 /**
@@ -60,7 +61,13 @@ export interface Requests {
     readonly leaseMs: number;
     readonly patienceMs: number;
   };
-  hold: { readonly queue: string; readonly key: string; readonly worker: string; readonly leaseMs: number };
+  hold: {
+    readonly queue: string;
+    readonly key: string;
+    readonly worker: string;
+    readonly leaseMs: number;
+    readonly waits: boolean;
+  };
   renew: readonly (readonly [lease: LeaseTuple, leaseMs: number, progress: number | undefined])[];
   /** Either pairs of key and fence of items that are done without a result, or anything. */
   settle:
@@ -76,7 +83,17 @@ export interface Requests {
   /** Without ids: a step of those up to the place that the first step names. */
   revive: ReviveRequest & { readonly upTo: number | undefined };
   check: null;
-  /** Ends a waiting claim or outcome with what it has. */
+  readCell: { readonly name: string };
+  writeCell: {
+    readonly name: string;
+    readonly expected: number;
+    readonly value: string | undefined;
+    readonly ttlMs: number | undefined;
+  };
+  listCells: { readonly prefix: string };
+  /** Waits until the cell is at another version than this; 0 stands for no cell. */
+  watchCell: { readonly name: string; readonly version: number };
+  /** Ends a call that waits with what it has. */
   abandon: { readonly call: number };
 }
 
@@ -126,6 +143,11 @@ export interface Replies {
   dead: readonly DeadReport[];
   revive: { readonly revived: number; readonly upTo: number; readonly more: boolean };
   check: readonly Finding[];
+  readCell: Cell | undefined;
+  writeCell: number | undefined;
+  listCells: readonly Cell[];
+  /** Undefined: it was given up. */
+  watchCell: number | undefined;
   abandon: undefined;
 }
 

@@ -2,6 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Failure } from "../../domain/failure.ts";
 import type { Outcome } from "../../engine/port.ts";
 import { assignedId } from "./assigned-id.ts";
+import { Cells } from "./cells.ts";
 import { isRemembered, Items } from "./items.ts";
 import { Receipts } from "./receipts.ts";
 import type { KeyRow } from "./key-row.ts";
@@ -16,6 +17,7 @@ export interface Parts {
   readonly tx: Transaction;
   readonly items: Items;
   readonly receipts: Receipts;
+  readonly cells: Cells;
   readonly line: Line;
   readonly endings: Endings;
 }
@@ -24,7 +26,15 @@ export function makeParts(db: DatabaseSync): Parts {
   const tx = new Transaction(db);
   const items = new Items(db);
   const receipts = new Receipts(db);
-  return { db, tx, items, receipts, line: new Line(tx, items), endings: new Endings(db, tx, items, receipts) };
+  return {
+    db,
+    tx,
+    items,
+    receipts,
+    cells: new Cells(db),
+    line: new Line(tx, items),
+    endings: new Endings(db, tx, items, receipts),
+  };
 }
 
 /** The four ways an item ends (G4). Each removes it, and notes how if it is to be remembered. */

@@ -115,6 +115,21 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX dead_queue ON dead (queue, place);
   CREATE INDEX dead_id ON dead (queue, id) WHERE id IS NOT NULL;
   `,
+  // Locks; and holds that wait for their key.
+  `
+  CREATE TABLE cell (
+    name TEXT PRIMARY KEY,
+    version INTEGER NOT NULL,
+    value TEXT NOT NULL,
+    written INTEGER NOT NULL,
+    expires INTEGER,
+    until INTEGER
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX cell_expires ON cell (expires) WHERE expires IS NOT NULL;
+
+  ALTER TABLE key ADD COLUMN wanted INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX key_wanted ON key (at) WHERE wanted = 1 AND state < 2;
+  `,
 ];
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length;

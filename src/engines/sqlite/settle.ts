@@ -1,8 +1,10 @@
 import type { Ending, SettleResult } from "../../engine/port.ts";
-import { endLease } from "./due.ts";
-import { type KeyRow, LEASED, READY } from "./key-row.ts";
+import { isOpen } from "./claim.ts";
+import { endLease, keep } from "./due.ts";
+import { type KeyRow, LEASED } from "./key-row.ts";
 import type { LeaseTuple, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
+import type { Transaction } from "./transaction.ts";
 
 /** The one place where a lease is compared: same fence, still leased, not run out (G2). */
 function current(parts: Parts, [keyId, fence]: LeaseTuple): KeyRow | undefined {
@@ -78,7 +80,7 @@ function retry(parts: Parts, key: KeyRow, { delayMs, place }: Extract<Ending, { 
   tx.queues.touch(queue).delayed += 1;
   queue.running -= 1;
   tx.news = true;
-  letGo(key);
+  letGo(tx, key);
   line.promote(key);
 }
 
@@ -92,12 +94,13 @@ function finish(parts: Parts, key: KeyRow, ending: Ending): void {
     endings.endHead(queue, key, result === undefined ? { state: "done" } : { state: "done", result });
   } else endings.endHead(queue, key, { state: "cancelled" });
   const { worker } = key;
-  letGo(key);
+  letGo(tx, key);
   line.promote(key);
-  if (worker !== undefined && key.state === READY && !key.paused) tx.released.push({ key, worker });
+  if (worker !== undefined && isOpen(key)) tx.released.push({ key, worker });
 }
 
-function letGo(key: KeyRow): void {
+function letGo(tx: Transaction, key: KeyRow): void {
+  keep(tx, key);
   key.fence = 0;
   key.worker = undefined;
   key.progress = undefined;

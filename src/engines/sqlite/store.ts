@@ -1,25 +1,35 @@
 import type { Instant } from "../../domain/clock.ts";
 import { InvalidInput } from "../../domain/errors.ts";
-import { Claims, hold } from "./claim.ts";
+import { Claims, hold, isOpen, isWorthHolding, want, wantNoMore } from "./claim.ts";
 import { beginWrite, commit, emptyLog, openDatabase, type Synchronous } from "./database.ts";
 import { DueDates } from "./due.ts";
 import { describeStoreFailure, isOfTheStore, SQLITE_FULL, sqliteCode } from "./failure.ts";
 import { Inspection } from "./inspect.ts";
-import type { Call, Granted, Kind, PlainFailure, Replies, Reply } from "./messages.ts";
+import type { Call, Granted, Kind, PlainFailure, Replies, Reply, Requests } from "./messages.ts";
 import { Operations } from "./operate.ts";
-import { READY } from "./key-row.ts";
 import { makeParts, type Parts } from "./parts.ts";
 import { renew, settleAll } from "./settle.ts";
 import { submitGroup } from "./submit.ts";
 import { Waiting } from "./waiting.ts";
 
-/** Receipts forgotten in one transaction, at most. */
+/** Receipts, and cells, forgotten in one transaction, at most. */
 const FORGET_AT_A_TIME = 200;
 const FORGET_EVERY_MS = 1_000;
-/** After another process has written, those who wait for outcomes are looked at together, not at each of its writes. */
+/** After another process has written, those who wait for outcomes and cells are looked at together, not at each of its writes. */
 const FOREIGN_LOOK_MS = 5;
 
-const READ_ONLY: ReadonlySet<Kind> = new Set<Kind>(["find", "outcome", "queues", "keys", "dead", "check", "abandon"]);
+const READ_ONLY: ReadonlySet<Kind> = new Set<Kind>([
+  "find",
+  "outcome",
+  "queues",
+  "keys",
+  "dead",
+  "check",
+  "readCell",
+  "listCells",
+  "watchCell",
+  "abandon",
+]);
 
 /** What a batch led to. */
 export interface BatchResult {
@@ -40,6 +50,8 @@ export class Store {
   readonly #operations: Operations;
   readonly #inspection: Inspection;
   readonly #waiting = new Waiting();
+  /** Holds that were waited for no longer, whose marks are still in the store. */
+  readonly #givenUp: Requests["hold"][] = [];
   readonly #now: () => Instant;
   #forgetAt = 0;
 
@@ -52,7 +64,10 @@ export class Store {
     this.#dueDates = new DueDates(db);
     this.#operations = new Operations(db);
     this.#inspection = new Inspection(this.#parts, this.#operations);
-    this.#write(() => this.#dueDates.endLeasesOfAnotherBoot(now().monotonic));
+    this.#write(() => {
+      this.#dueDates.endLeasesOfAnotherBoot(now().monotonic);
+      this.#parts.cells.countAnewAfterBoot(now());
+    });
   }
 
   get hasWaiting(): boolean {
@@ -65,14 +80,14 @@ export class Store {
     // afterwards, if the call that was given up came along with these.
     const before = this.#dismiss(asked);
     const { replies, ring } = this.#runTogether(calls);
-    const after = this.#dismiss(asked);
+    const after = [...this.#dismiss(asked), ...this.#clearMarks()];
     const told = asked.flatMap(({ call, kind }) => (kind === "abandon" ? [{ call, value: undefined }] : []));
     return { replies: [...before, ...replies, ...after, ...told], ring };
   }
 
   #runTogether(calls: readonly Call[]): BatchResult {
     try {
-      if (!calls.every((call) => this.#isRead(call))) return this.#written(calls);
+      if (this.#givenUp.length > 0 || !calls.every((call) => this.#isRead(call))) return this.#written(calls);
       return { replies: this.#read(() => this.#runAll(calls)), ring: false };
     } catch (error) {
       // A call that the store cannot digest must not take the others with it.
@@ -86,7 +101,18 @@ export class Store {
   }
 
   #dismiss(asked: readonly Call[]): readonly Reply[] {
-    return asked.flatMap(({ kind, request }) => (kind === "abandon" ? this.#waiting.dismiss(request.call) : []));
+    return asked.flatMap(({ kind, request }) => (kind === "abandon" ? this.#letGo(request.call) : []));
+  }
+
+  #letGo(call: number): readonly Reply[] {
+    const request = this.#waiting.hold(call);
+    if (request !== undefined) this.#givenUp.push(request);
+    return this.#waiting.dismiss(call);
+  }
+
+  /** A mark that cannot be removed now costs its key a moment, once. */
+  #clearMarks(): readonly Reply[] {
+    return this.#givenUp.length === 0 ? [] : this.#runTogether([]).replies;
   }
 
   /** Something may have changed: another process rang, or time has passed. Serves whoever waits. */
@@ -96,10 +122,11 @@ export class Store {
       const { tx } = this.#parts;
       tx.begin(this.#now());
       // Outcomes of this process's own making were told when they happened.
-      if (tx.foreign) told.push(...this.#outcomesKnown());
+      if (tx.foreign) told.push(...this.#outcomesKnown(), ...this.#cellsChanged());
       tx.foreign = false;
+      if (this.#waiting.onlyForCells) return { replies: told, ring: false };
       const due = this.#dueDates.waitMs(this.#parts, this.#now()) === 0;
-      if (!due && !this.#waiting.queues().some((queue) => this.#claims.anyReady(queue)))
+      if (!due && !this.#anyHold() && !this.#waiting.queues().some((queue) => this.#claims.anyReady(queue)))
         return { replies: told, ring: false };
       const { replies, ring } = this.#written([]);
       return { replies: [...told, ...replies], ring };
@@ -109,15 +136,21 @@ export class Store {
     }
   }
 
+  #anyHold(): boolean {
+    const { monotonic } = this.#now();
+    return this.#waiting.holds().some(({ request }) => isWorthHolding(this.#parts, request, monotonic));
+  }
+
   /** How long a look can be put off; Infinity if nobody waits or nothing is due. */
   waitMs(): number {
     if (this.#waiting.empty) return Infinity;
-    const dueMs = this.#dueDates.waitMs(this.#parts, this.#now());
-    return this.#parts.tx.foreign && !this.#waiting.noOutcomes ? Math.min(dueMs, FOREIGN_LOOK_MS) : dueMs;
+    const dueMs = this.#waiting.onlyForCells ? Infinity : this.#dueDates.waitMs(this.#parts, this.#now());
+    return this.#parts.tx.foreign && !this.#waiting.onlyForWork ? Math.min(dueMs, FOREIGN_LOOK_MS) : dueMs;
   }
 
   close(): readonly Reply[] {
-    const replies = this.#waiting.dismissAll();
+    const replies = this.#waiting.calls().flatMap((call) => this.#letGo(call));
+    this.#clearMarks();
     this.#parts.db.close();
     return replies;
   }
@@ -133,7 +166,10 @@ export class Store {
   #runAll(calls: readonly Call[]): Reply[] {
     const replies: Reply[] = [];
     // What came due before comes before what is asked for now.
-    if (this.#writing) this.#dueDates.settle(this.#parts);
+    if (this.#writing) {
+      this.#dueDates.settle(this.#parts);
+      for (const request of this.#givenUp.splice(0)) wantNoMore(this.#parts, request);
+    }
     for (const one of calls) {
       const stranger = this.#undeclared(one);
       if (stranger !== undefined) replies.push({ call: one.call, failure: stranger });
@@ -168,7 +204,10 @@ export class Store {
         return WAITS;
       case "hold": {
         const held = hold(this.#parts, request);
-        return held === undefined ? undefined : { ...this.#began, ...held };
+        if (held !== undefined) return { ...this.#began, ...held };
+        if (!request.waits) return undefined;
+        this.#waiting.addHold(call, request);
+        return WAITS;
       }
       case "renew": {
         const results = request.map(([lease, leaseMs, progress]) => renew(this.#parts, lease, leaseMs, progress));
@@ -193,6 +232,18 @@ export class Store {
         return this.#inspection.dead(request);
       case "check":
         return this.#inspection.check(this.#now());
+      case "readCell":
+        return this.#parts.cells.read(request.name, this.#now().monotonic);
+      case "writeCell":
+        return this.#parts.cells.write(tx, request);
+      case "listCells":
+        return this.#parts.cells.list(request.prefix, this.#now().monotonic);
+      case "watchCell": {
+        const version = this.#parts.cells.version(request.name, this.#now().monotonic);
+        if (version !== request.version) return version;
+        this.#waiting.addCell(call, request);
+        return WAITS;
+      }
       case "outcome": {
         const { known, outcome } = this.#inspection.outcome(request, this.#now());
         if (outcome !== undefined || !known) return outcome;
@@ -210,8 +261,13 @@ export class Store {
     return calls.map((call) => ({ call, failure: { code, message } }));
   }
 
-  /** Those who wait for work get what has become ready, first come first served. */
+  /** Holds go first, because a busy key has a next item again and again. Then those who wait for work, first come first served. */
   #serve(replies: Reply[]): void {
+    for (const { call, request } of this.#waiting.holds()) {
+      const held = hold(this.#parts, request);
+      if (held === undefined) want(this.#parts, request);
+      else replies.push({ call, value: { ...this.#began, ...held } });
+    }
     const empty = new Set<string>();
     for (const { call, request } of this.#waiting.claims()) {
       if (empty.has(request.queue)) continue;
@@ -230,12 +286,13 @@ export class Store {
     const replies = this.#write(() => this.#runAll(calls));
     for (const { call } of replies) this.#waiting.forget(call);
     const { tx } = this.#parts;
-    const ring = tx.news || tx.opened.some((key) => key.state === READY && !key.paused);
-    if (tx.ended.length === 0 || this.#waiting.noOutcomes) return { replies, ring };
+    const ring = tx.news || tx.opened.some(isOpen);
+    if ((tx.ended.length === 0 && tx.cells.size === 0) || this.#waiting.onlyForWork) return { replies, ring };
     try {
-      return { replies: [...replies, ...this.#outcomesKnown([...tx.ended])], ring };
+      const known = [...this.#outcomesKnown([...tx.ended]), ...this.#cellsChanged(tx.cells)];
+      return { replies: [...replies, ...known], ring };
     } catch {
-      // What is committed is told in any case; those who wait for outcomes are looked at again.
+      // What is committed is told in any case; those who wait for it are looked at again.
       tx.foreign = true;
       return { replies, ring };
     }
@@ -252,13 +309,24 @@ export class Store {
     return replies;
   }
 
+  #cellsChanged(of?: ReadonlySet<string>): readonly Reply[] {
+    const replies: Reply[] = [];
+    for (const { call, request } of this.#waiting.cells(of)) {
+      const version = this.#parts.cells.version(request.name, this.#now().monotonic);
+      if (version === request.version) continue;
+      this.#waiting.forget(call);
+      replies.push({ call, value: version });
+    }
+    return replies;
+  }
+
   #began: Instant = { wall: 0, monotonic: 0 };
   #writing = false;
   /** The disk was full. The log, which grows for a long time before it is used again, must now make do with its size. */
   #wasFull = false;
 
   #write<T>(work: () => T): T {
-    const { db, tx, items, receipts } = this.#parts;
+    const { db, tx, items, receipts, cells } = this.#parts;
     if (this.#wasFull) this.#wasFull = !emptyLog(db);
     beginWrite(db);
     try {
@@ -269,7 +337,8 @@ export class Store {
       if (tx.wall >= this.#forgetAt) {
         // At least as fast as new ones end.
         const most = Math.max(FORGET_AT_A_TIME, 2 * tx.ended.length);
-        this.#forgetAt = receipts.forgetExpired(tx.wall, most) === most ? tx.wall : tx.wall + FORGET_EVERY_MS;
+        const forgotten = Math.max(receipts.forgetExpired(tx.wall, most), cells.forgetExpired(tx.monotonic, most));
+        this.#forgetAt = forgotten === most ? tx.wall : tx.wall + FORGET_EVERY_MS;
       }
       items.flush();
       tx.finish();

@@ -16,6 +16,8 @@ export class Transaction {
   news = false;
   /** Remembered items that ended. */
   readonly ended: { readonly queue: number; readonly id: string }[] = [];
+  /** Cells that were written or removed. */
+  readonly cells: Set<string> = new Set();
   /** Keys that became ready in this transaction. */
   readonly opened: KeyRow[] = [];
   /** Keys that a worker let go of in this transaction and that have more to do: it may go on with them. */
@@ -44,6 +46,7 @@ export class Transaction {
     this.monotonic = Math.floor(now.monotonic);
     this.news = false;
     this.ended.length = 0;
+    this.cells.clear();
     this.opened.length = 0;
     this.released.length = 0;
     const version = integer(this.#selectVersion.get() ?? [], 0);

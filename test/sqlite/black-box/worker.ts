@@ -1,6 +1,6 @@
 /** A worker process of the black-box run. It writes down all that it does, and blocks its event loop when told to. */
 import { setTimeout as wait } from "node:timers/promises";
-import { connect, type HeldLease, type WorkerEvent } from "../../../src/index.ts";
+import { connect, type HeldLease, type BatonEvent } from "../../../src/index.ts";
 import { now, recorder } from "./history.ts";
 import { LEASE_MS, QUEUE, RETRY } from "./settings.ts";
 
@@ -12,7 +12,7 @@ const LOOK_MS = 20;
 /** The fence under which this process last had an item: the event that an item is done does not say. */
 const fences = new Map<string, number>();
 
-function onEvent(event: WorkerEvent): void {
+function onEvent(event: BatonEvent): void {
   if (event.type === "done") record({ type: "settled", at: now(), fence: fences.get(event.item.id) ?? 0 });
   if (event.type === "lost" && event.why === "discarded") record({ type: "refused", at: now(), fence: event.fence });
 }

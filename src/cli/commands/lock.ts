@@ -1,0 +1,161 @@
+import type { Command } from "commander";
+import { type Baton, type HeldLock, LockBusy, type LockOptions, parseDuration } from "../../index.ts";
+import { endHelp, newCommand } from "../command.ts";
+import { countFlag, durationFlag, Flag, globalsOf } from "../flags.ts";
+import { Guard } from "../guard/guard.ts";
+import { exitCodeOfCommand, exitCodeOfSignal, type Program, runUnderLock } from "../locks/locked-command.ts";
+import { onSignals } from "../locks/signals.ts";
+import { LockTeller } from "../locks/teller.ts";
+import { openStore } from "../store.ts";
+import { assertRunnable } from "../work/runnable.ts";
+
+interface LockFlags {
+  readonly lease?: number;
+  /** False: --no-wait. */
+  readonly wait?: number | false;
+  readonly delayAfterLoss?: number;
+  readonly slots?: number;
+  readonly data?: string;
+  readonly quiet?: true;
+}
+
+const DEFAULT_LEASE_MS = parseDuration("15s", "lease");
+/** Whoever still waits after this is told what for. */
+const TELL_AFTER_MS = 500;
+
+export function lockCommand(): Command {
+  const command = newCommand("lock", "Run a command while holding a lock: one at a time, everywhere.")
+    .usage("[options] <name> -- <command> [arguments...]")
+    .argument("<name>", "the lock; made by its first use")
+    .argument("[command...]", "what to run, without a shell, after --")
+    .addOption(
+      durationFlag(
+        "--lease <time>",
+        "how long it stays taken if this process is lost; renewed meanwhile (default 15s)",
+      ),
+    )
+    .addOption(durationFlag("--wait <time>", "how long to wait for it (default: for ever)"))
+    .addOption(new Flag("--no-wait", "do not wait: if others have it, exit with 3", { variable: false }))
+    .addOption(
+      durationFlag(
+        "--delay-after-loss <time>",
+        "if this process is lost, nobody gets the lock for so much longer than the lease (default 0s)",
+      ),
+    )
+    .addOption(countFlag("--slots <n>", "how many may hold it at a time; all must say the same (default 1)"))
+    .addOption(new Flag("--data <text>", "shown by baton locks", { variable: false }))
+    .addOption(new Flag("--quiet", "say nothing but warnings"))
+    .action(lock);
+  return endHelp(command, {
+    notes: [
+      "The command has this terminal's input and output, and BATON_LOCK and BATON_FENCE in its environment (BATON_RUN is our",
+      "mark). The fence is a number that only rises: let what you write to refuse a lower one than it has seen.",
+      "",
+      "Signals go to the command, with everything it started; the lock is free when it has ended. While waiting, Ctrl-C gives",
+      "up at once. If the lock is lost the command gets SIGTERM, and SIGKILL 5 s later, or sooner if the lock may be",
+      "somebody else's by then: a lease of a minute, or a delay after loss of 5 s, leaves the whole time. If this process",
+      "is killed or halted, a guard process ends the command before the lock can go to somebody else.",
+      "",
+      "With --json, standard output has one JSON object per event; what the command prints goes to standard error.",
+    ],
+    examples: [
+      "baton lock nightly --no-wait -- ./report.sh",
+      "baton lock deploy/web --wait 5m --lease 1m -- ./deploy.sh --all",
+      `baton lock ledger -- sh -c 'psql -v fence="$BATON_FENCE" -f close-day.sql'`,
+    ],
+    exitCodes: [
+      "that of the command; 128 + n if signal n ended it, or the wait for the lock",
+      "3 not acquired: others have it",
+      "4 the lock was lost while the command ran; it was ended",
+      "1 anything else",
+    ],
+  });
+}
+
+async function lock(name: string, words: readonly string[], flags: LockFlags, command: Command): Promise<void> {
+  const [program, ...commandArguments] = words;
+  if (program === undefined) {
+    command.error("error: lock needs a command to run: baton lock <name> -- <command> [arguments...]");
+  }
+  assertRunnable(program);
+  const globals = globalsOf(command);
+  const json = globals.json === true;
+  const { lease = DEFAULT_LEASE_MS, delayAfterLoss = 0 } = flags;
+  const teller = new LockTeller({ json, quiet: flags.quiet === true });
+  await using baton = await openStore(globals, (event) => teller.hear(event));
+  await using guard = new Guard({
+    leaseMs: lease,
+    delayAfterLossMs: delayAfterLoss,
+    stdin: "inherit",
+    stdout: json ? "stderr" : "inherit",
+  });
+  if (flags.wait !== false) guard.warmUp();
+  const held = await acquire(baton, name, { ...optionsOf(flags), lease, delayAfterLoss }, guard, teller);
+  // Undefined: a signal came first, and has set the exit code.
+  if (held !== undefined) await run(guard, { command: program, commandArguments }, held, teller);
+}
+
+async function run(guard: Guard, program: Program, held: HeldLock, teller: LockTeller): Promise<void> {
+  await using lockHeld = held;
+  using _signals = onSignals((signal) => guard.signal(signal));
+  const { name, fence } = held;
+  teller.tell("acquired", { lock: name, fence });
+  const end = await runUnderLock(guard, program, lockHeld);
+  try {
+    held.check();
+  } catch (error) {
+    teller.tell("lost", { lock: name, fence });
+    throw error;
+  }
+  const code = exitCodeOfCommand(end);
+  process.exitCode = code;
+  teller.tell("released", { lock: name, fence, code });
+}
+
+/** The first signal gives up waiting; the second does not wait for the store either. */
+async function acquire(
+  baton: Baton,
+  name: string,
+  options: LockOptions,
+  guard: Guard,
+  teller: LockTeller,
+): Promise<HeldLock | undefined> {
+  const giveUp = new AbortController();
+  using _signals = onSignals((signal, ends) => {
+    if (!ends) return;
+    process.exitCode = exitCodeOfSignal(signal);
+    if (giveUp.signal.aborted) process.exit();
+    giveUp.abort();
+  });
+  const patience = setTimeout(() => void tellWhy(baton, name, teller), TELL_AFTER_MS);
+  try {
+    const held = await baton.lock(name, { ...options, signal: giveUp.signal });
+    // A signal that comes before there is a command to pass it on to is for us.
+    await guard.ready();
+    if (!giveUp.signal.aborted) return held;
+    await held.release();
+    return undefined;
+  } catch (error) {
+    if (giveUp.signal.aborted) return undefined;
+    if (error instanceof LockBusy) teller.refused(error);
+    throw error;
+  } finally {
+    clearTimeout(patience);
+  }
+}
+
+async function tellWhy(baton: Baton, name: string, teller: LockTeller): Promise<void> {
+  const reports = await baton.locks().catch(() => []);
+  teller.waiting(
+    name,
+    reports.find((report) => report.name === name),
+  );
+}
+
+function optionsOf({ wait, slots, data }: LockFlags): LockOptions {
+  return {
+    ...(wait === undefined ? {} : { wait: wait === false ? 0 : wait }),
+    ...(slots === undefined ? {} : { slots }),
+    ...(data === undefined ? {} : { data }),
+  };
+}

@@ -1,0 +1,130 @@
+import { Closed, SessionLost } from "../../domain/errors.ts";
+import type { LockReport } from "../../locks/port.ts";
+import type { LockContext } from "./context.ts";
+import { type EachOptions, type EachReport, runEach } from "./each.ts";
+import { Election, type ElectionOptions } from "./election.ts";
+import type { HeldLock } from "./hold.ts";
+import { KeptSession, type LockSession } from "./kept-session.ts";
+import {
+  checkExpiry,
+  checkLockName,
+  checkOwner,
+  lockLeaseMs,
+  type LockOptions,
+  type LockSettings,
+  parseLockOptions,
+  type SessionOptions,
+} from "./options.ts";
+import { waitFor } from "./patience.ts";
+import type { Taken, Taker } from "./taker.ts";
+
+/** Before a wait is begun anew under a new session: a share of the lease, so that trouble that stays does not spin. */
+const AGAIN_SHARE = 1 / 12;
+
+/** The locks of one connection. Those with the same lease share a session, so that one sign of life keeps them all. */
+export class ConnectionLocks implements Taker {
+  readonly #context: LockContext;
+  readonly #shared = new Map<number, Promise<KeptSession>>();
+  readonly #sessions = new Set<KeptSession>();
+  readonly #elections = new Set<Election>();
+  #closed = false;
+
+  constructor(context: LockContext) {
+    this.#context = context;
+  }
+
+  async lock(name: string, options: LockOptions): Promise<HeldLock> {
+    const { held } = await this.take(checkLockName(name), lockLeaseMs(options.lease), parseLockOptions(options));
+    return held;
+  }
+
+  async withLock<T>(name: string, work: (lock: HeldLock) => T, options: LockOptions): Promise<Awaited<T>> {
+    const leaseMs = lockLeaseMs(options.lease);
+    const { session, held } = await this.take(checkLockName(name), leaseMs, parseLockOptions(options));
+    return await session.run(held, work);
+  }
+
+  async session(options: SessionOptions): Promise<LockSession> {
+    const { lease, expiry = "release", owner } = options;
+    return await this.#open(lockLeaseMs(lease), checkExpiry(expiry), checkOwner(owner), false);
+  }
+
+  elect(name: string, options: ElectionOptions): Election {
+    const election = new Election(this.#context, this, checkLockName(name), options, () =>
+      this.#elections.delete(election),
+    );
+    this.#elections.add(election);
+    return election;
+  }
+
+  each<T>(
+    tasks: Iterable<T> | AsyncIterable<T>,
+    work: (task: T, lock: HeldLock) => unknown,
+    options: EachOptions<T>,
+  ): Promise<EachReport<T>> {
+    return runEach(this, tasks, work, options, this.#context.emit);
+  }
+
+  list(): Promise<readonly LockReport[]> {
+    return this.#context.locks.list();
+  }
+
+  /** Under the shared session of this lease. A wait goes on under another one when its session is lost. */
+  async take(name: string, leaseMs: number, settings: LockSettings): Promise<Taken> {
+    const { clock } = this.#context;
+    const giveUpAt = clock.monotonic() + settings.waitMs;
+    for (;;) {
+      const session = await this.#share(leaseMs);
+      try {
+        const waitMs = Math.max(0, giveUpAt - clock.monotonic());
+        return { session, held: await session.acquire(name, { ...settings, waitMs }) };
+      } catch (error) {
+        if (!(error instanceof SessionLost)) throw error;
+        if (this.#closed) throw new Closed();
+        if (clock.monotonic() >= giveUpAt) throw error;
+      }
+      await waitFor(clock, leaseMs * AGAIN_SHARE, settings.signal);
+    }
+  }
+
+  owns(sessionId: string): boolean {
+    return [...this.#sessions].some(({ id }) => id === sessionId);
+  }
+
+  async close(grace: number | string): Promise<void> {
+    this.#closed = true;
+    await Promise.all([...this.#elections].map((election) => election.stop({ grace })));
+    await Promise.allSettled(this.#shared.values());
+    await Promise.all([...this.#sessions].map((session) => session.close({ grace })));
+  }
+
+  async #share(leaseMs: number): Promise<KeptSession> {
+    const known = this.#shared.get(leaseMs);
+    if (known !== undefined) {
+      const session = await known;
+      if (session.usable) return session;
+      this.#forget(leaseMs, known);
+      return await this.#share(leaseMs);
+    }
+    const opening = this.#open(leaseMs, "release", checkOwner(), true);
+    this.#shared.set(leaseMs, opening);
+    // Whoever asked is told; the next one tries anew.
+    opening.catch(() => this.#forget(leaseMs, opening));
+    return await opening;
+  }
+
+  #forget(leaseMs: number, session: Promise<KeptSession>): void {
+    if (this.#shared.get(leaseMs) === session) this.#shared.delete(leaseMs);
+  }
+
+  async #open(leaseMs: number, expiry: "release" | "delete", owner: string, shared: boolean): Promise<KeptSession> {
+    if (this.#closed) throw new Closed();
+    const session = await KeptSession.open(
+      this.#context,
+      { leaseMs, expiry, owner },
+      { shared, onEnd: (ended) => this.#sessions.delete(ended) },
+    );
+    this.#sessions.add(session);
+    return session;
+  }
+}

@@ -1,0 +1,117 @@
+import { type Duration, parseDuration } from "../../domain/duration.ts";
+import { InvalidInput } from "../../domain/errors.ts";
+import { checkCount } from "../../domain/settings.ts";
+import type { BatonEvent } from "../events.ts";
+import type { HeldLock, Hold } from "./hold.ts";
+import { type BusyReason, LockBusy } from "./lock-busy.ts";
+import { checkLockName, lockLeaseMs, type LockSettings } from "./options.ts";
+import type { Taker } from "./taker.ts";
+
+export interface EachOptions<T> {
+  /** The name of the lock that stands for a task: the same on every server. Default: the task itself, if it is a text. */
+  readonly key?: (task: T) => string;
+  /** How many tasks run at a time here. Default 1. */
+  readonly concurrency?: number;
+  /** How long a task stays taken if this process is lost. Default 15s. */
+  readonly lease?: Duration;
+  /** How long a task that is done is not run again, by whoever comes late to the list. Default 1h. */
+  readonly remember?: Duration;
+  /** Takes no further task, and fires the signals of those that run. */
+  readonly signal?: AbortSignal;
+}
+
+export interface EachReport<T> {
+  readonly done: readonly T[];
+  /** `held`: another server runs it. `retired`: it was done before. `delayed`: it waits out a delay after a loss. */
+  readonly skipped: readonly { readonly task: T; readonly why: BusyReason }[];
+  /** Not remembered: whoever comes next tries again. */
+  readonly failed: readonly { readonly task: T; readonly error: unknown }[];
+}
+
+/** One look, without waiting: what others have is theirs. */
+const TRY: LockSettings = { waitMs: 0, slots: 1, delayAfterLossMs: 0, data: undefined, signal: undefined };
+
+/** Walks the list; several servers may walk the same one, and each task is run by one of them. */
+export async function runEach<T>(
+  taker: Taker,
+  tasks: Iterable<T> | AsyncIterable<T>,
+  work: (task: T, lock: HeldLock) => unknown,
+  options: EachOptions<T>,
+  emit: (event: BatonEvent) => void,
+): Promise<EachReport<T>> {
+  const concurrency = checkCount(options.concurrency ?? 1, "concurrency");
+  const leaseMs = lockLeaseMs(options.lease);
+  const retire = parseDuration(options.remember ?? "1h", "remember");
+  const { key = taskAsName, signal } = options;
+  const done: T[] = [];
+  const skipped: { task: T; why: BusyReason }[] = [];
+  const failed: { task: T; error: unknown }[] = [];
+  const running = new Set<Hold>();
+  const abort = (): void => {
+    for (const held of running) held.abort(asError(signal?.reason));
+  };
+
+  const run = async (task: T): Promise<void> => {
+    try {
+      const { session, held } = await taker.take(checkLockName(key(task)), leaseMs, TRY);
+      running.add(held);
+      if (signal?.aborted === true) abort();
+      try {
+        await session.run(held, async () => {
+          await work(task, held);
+          // In the same step as the release: nobody finds the task free and not yet remembered.
+          await letGo(held);
+        });
+      } finally {
+        running.delete(held);
+      }
+      done.push(task);
+    } catch (error) {
+      if (error instanceof LockBusy) skipped.push({ task, why: error.why });
+      else failed.push({ task, error });
+    }
+  };
+  const letGo = async (held: Hold): Promise<void> => {
+    held.assertNotLost();
+    try {
+      await held.release(retire === 0 ? {} : { retire });
+    } catch (error) {
+      // The task is done all the same.
+      emit({ type: "trouble", doing: `remembering that ${held.name} is done`, error });
+    }
+  };
+
+  // One walk for all: each takes the next task when it is done with its last.
+  const walk = walkOf(tasks);
+  const goOn = async (): Promise<void> => {
+    for (;;) {
+      if (signal?.aborted === true) return;
+      const next = await walk.next();
+      if (next.done === true) return;
+      await run(next.value);
+    }
+  };
+  signal?.addEventListener("abort", abort);
+  try {
+    await Promise.all(Array.from({ length: concurrency }, goOn));
+  } finally {
+    signal?.removeEventListener("abort", abort);
+    await walk.return(undefined);
+  }
+  return { done, skipped, failed };
+}
+
+/** A generator queues calls of `next`, so that several may ask at a time. */
+async function* walkOf<T>(tasks: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T, undefined, undefined> {
+  yield* tasks;
+  return undefined;
+}
+
+function taskAsName(task: unknown): string {
+  if (typeof task === "string") return task;
+  throw new InvalidInput("key", undefined, "a function that names a task, because the tasks are not texts");
+}
+
+function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason));
+}

@@ -1,0 +1,87 @@
+import { hostname } from "node:os";
+import { type Duration, parseDuration } from "../../domain/duration.ts";
+import { InvalidInput } from "../../domain/errors.ts";
+import { checkReference } from "../../domain/names.ts";
+import { checkCount, parseLease } from "../../domain/settings.ts";
+
+export interface LockOptions {
+  /** How long the lock stays taken if this process is lost; renewed meanwhile. Default 15s. */
+  readonly lease?: Duration;
+  /**
+   * How long to wait: a time, `"0s"` to try once, or `"forever"`. Default forever: whoever forgets to say gets a delay, which is
+   * seen, rather than an error that a busy day brings.
+   */
+  readonly wait?: Duration;
+  /** Gives up waiting. */
+  readonly signal?: AbortSignal;
+  /** How many may hold the lock at a time. All who use the name must agree. Default 1. */
+  readonly slots?: number;
+  /**
+   * After a holder vanished, nobody gets its slot for this long: for resources that cannot check a fence. Not after a release.
+   * Default 0s.
+   */
+  readonly delayAfterLoss?: Duration;
+  /** Shown to whoever looks at the lock: an address, a version. */
+  readonly data?: string;
+}
+
+export interface SessionOptions {
+  /** Default 15s. */
+  readonly lease?: Duration;
+  /** What becomes of a lock's data when the session runs out. Default release: it is kept for whoever looks. */
+  readonly expiry?: "release" | "delete";
+  /** Who it is, for people. Default: host and process. */
+  readonly owner?: string;
+}
+
+export interface LockSettings {
+  /** Infinity: for ever. */
+  readonly waitMs: number;
+  readonly slots: number;
+  readonly delayAfterLossMs: number;
+  readonly data: string | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Long enough for a pause of the process, short enough to wait for. */
+const DEFAULT_LEASE = "15s";
+/** It travels with every write of the lock. */
+const LONGEST_DATA_BYTES = 4 * 1024;
+
+export function checkLockName(name: string): string {
+  return checkReference(name, "lock");
+}
+
+export function lockLeaseMs(lease: Duration = DEFAULT_LEASE): number {
+  return parseLease(lease);
+}
+
+/** Infinity: for ever. */
+export function parseWait(wait: Duration = "forever"): number {
+  return wait === "forever" ? Infinity : parseDuration(wait, "wait");
+}
+
+export function parseLockOptions(options: Omit<LockOptions, "lease">): LockSettings {
+  const { wait, slots = 1, delayAfterLoss = 0, data, signal } = options;
+  return {
+    waitMs: parseWait(wait),
+    slots: checkCount(slots, "slots"),
+    delayAfterLossMs: parseDuration(delayAfterLoss, "delayAfterLoss"),
+    data: data === undefined ? undefined : checkData(data),
+    signal,
+  };
+}
+
+export function checkOwner(owner: string = `${hostname()}:${process.pid}`): string {
+  return checkReference(owner, "owner");
+}
+
+export function checkExpiry(expiry: string): "release" | "delete" {
+  if (expiry === "release" || expiry === "delete") return expiry;
+  throw new InvalidInput("expiry", expiry, "release or delete");
+}
+
+function checkData(data: string): string {
+  if (typeof data === "string" && data.isWellFormed() && Buffer.byteLength(data) <= LONGEST_DATA_BYTES) return data;
+  throw new InvalidInput("data", data, `a text of at most ${LONGEST_DATA_BYTES} bytes of UTF-8`);
+}

@@ -1,0 +1,60 @@
+import type { Clock, Timer } from "../../domain/clock.ts";
+
+/** Any long time will do: the timer only keeps the process alive. */
+const KEEP_ALIVE_MS = 2 ** 30;
+
+/**
+ * Whoever waits for something is a reason for the process to live, whether or not its store has an open handle: a store may be
+ * pausing before it tries again.
+ */
+export function keepAlive(): Disposable {
+  const alive = setInterval(() => undefined, KEEP_ALIVE_MS);
+  return { [Symbol.dispose]: () => clearInterval(alive) };
+}
+
+/** How long somebody waits: over when the time is up, when another signal fires, or when it is told to end. */
+export class Patience implements Disposable {
+  readonly #controller = new AbortController();
+  readonly #outer: AbortSignal | undefined;
+  readonly #timer: Timer | undefined;
+  readonly #alive: Disposable = keepAlive();
+
+  /** Zero: it is over before it begins. Infinity: for ever. */
+  constructor(clock: Clock, waitMs: number, outer?: AbortSignal) {
+    this.#outer = outer;
+    if (waitMs === 0 || outer?.aborted === true) {
+      this.end();
+      return;
+    }
+    outer?.addEventListener("abort", this.end);
+    if (waitMs !== Infinity) this.#timer = clock.setTimer(waitMs, this.end);
+  }
+
+  /** Fires when it is over. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  readonly end = (): void => this.#controller.abort();
+
+  [Symbol.dispose](): void {
+    this.#outer?.removeEventListener("abort", this.end);
+    this.#timer?.cancel();
+    this.#alive[Symbol.dispose]();
+  }
+}
+
+/** Waits, and keeps the process alive. Resolves early when the signal fires. */
+export async function waitFor(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  using patience = new Patience(clock, ms, signal);
+  if (patience.signal.aborted) return;
+  await new Promise<void>((resolve) => patience.signal.addEventListener("abort", () => resolve()));
+}
+
+/** Waits for something, but no longer than this. How it ends does not matter. */
+export async function atMost(clock: Clock, ms: number, something: Promise<unknown>): Promise<void> {
+  const enough = new AbortController();
+  const end = (): void => enough.abort();
+  something.then(end, end);
+  await waitFor(clock, ms, enough.signal);
+}

@@ -1,0 +1,172 @@
+/** Requests to Consul's HTTP API, and what it means when no answer comes. */
+import { readFileSync } from "node:fs";
+import { Agent, type Dispatcher, request as send } from "undici";
+import { BatonError, Closed } from "../domain/errors.ts";
+import type { ConsulSettings } from "./options.ts";
+
+/** Longer than an election takes, shorter than the shortest lease. */
+const ANSWER_MS = 5_000;
+const CONNECT_MS = 3_000;
+/**
+ * Consul takes 200 connections from one address (`http_max_conns_per_client`). Those that wait keep theirs for long, so
+ * they have a pool of their own, and leave room for a second process.
+ */
+const CALL_CONNECTIONS = 32;
+export const WAIT_CONNECTIONS = 64;
+
+/** Where the connection itself failed, nothing was sent. */
+const NOT_SENT = new Set([
+  "ECONNREFUSED",
+  "ENOENT",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** No answer, or one that says nothing of what was done. */
+export class Unanswered extends Error {
+  /** Consul may have done what it was asked for. */
+  readonly isDoubtful: boolean;
+
+  constructor(message: string, isDoubtful: boolean, options?: ErrorOptions) {
+    super(message, options);
+    this.isDoubtful = isDoubtful;
+  }
+}
+
+export interface Question {
+  readonly method: "GET" | "PUT";
+  /** Below `/v1`, with every part encoded. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number>>;
+  readonly body?: unknown;
+  /** A blocking query: Consul answers when something has changed, or after this time. */
+  readonly waitMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly text: string;
+  /** `X-Consul-Index`. */
+  readonly index: number;
+}
+
+export class ConsulHttp {
+  readonly #settings: ConsulSettings;
+  readonly #calls: Agent;
+  readonly #waits: Agent;
+  #isClosed = false;
+
+  constructor(settings: ConsulSettings) {
+    this.#settings = settings;
+    const connect = connectOptions(settings);
+    this.#calls = new Agent({
+      connect,
+      connections: CALL_CONNECTIONS,
+      headersTimeout: ANSWER_MS,
+      bodyTimeout: ANSWER_MS,
+    });
+    this.#waits = new Agent({ connect, connections: WAIT_CONNECTIONS, bodyTimeout: ANSWER_MS });
+  }
+
+  /** Any status below 500 but 403 and 429; everything else is thrown. */
+  async ask({ method, path, query = {}, body, waitMs, signal }: Question): Promise<Answer> {
+    if (this.#isClosed) throw new Closed("The connection to Consul");
+    const { origin, datacenter, namespace } = this.#settings;
+    const parameters = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));
+    if (waitMs !== undefined) parameters.set("wait", `${waitMs}ms`);
+    if (datacenter !== undefined) parameters.set("dc", datacenter);
+    if (namespace !== undefined) parameters.set("ns", namespace);
+    const options: Parameters<typeof send>[1] = {
+      method,
+      dispatcher: waitMs === undefined ? this.#calls : this.#waits,
+      headers: this.#headers(),
+      // Consul adds up to a sixteenth of its own, so that not all who wait come back at once.
+      ...(waitMs === undefined ? {} : { headersTimeout: waitMs + waitMs / 16 + ANSWER_MS }),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    };
+    const answer = await answerTo(method, () => send(`${origin}/v1${path}?${parameters.toString()}`, options));
+    return checked(answer, method, path);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([this.#calls.destroy(), this.#waits.destroy()]);
+  }
+
+  #headers(): Record<string, string> {
+    const { basicAuth } = this.#settings;
+    const token = this.#token();
+    return {
+      ...(token === undefined ? {} : { "X-Consul-Token": token }),
+      ...(basicAuth === undefined
+        ? {}
+        : { Authorization: `Basic ${Buffer.from(basicAuth, "utf8").toString("base64")}` }),
+    };
+  }
+
+  #token(): string | undefined {
+    const { token, tokenFile } = this.#settings;
+    if (token !== undefined || tokenFile === undefined) return token;
+    return readNamed(tokenFile, "token").toString("utf8").trim();
+  }
+}
+
+async function answerTo(method: string, sending: () => Promise<Dispatcher.ResponseData<unknown>>): Promise<Answer> {
+  try {
+    const { statusCode, headers, body } = await sending();
+    const text = await body.text();
+    return { status: statusCode, text, index: Number(headers["x-consul-index"] ?? 0) };
+  } catch (cause) {
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new Unanswered(`${code} ${reason}`.trim(), method !== "GET" && !NOT_SENT.has(code), { cause });
+  }
+}
+
+function checked(answer: Answer, method: string, path: string): Answer {
+  const what = `${method} ${path}`;
+  const { status, text } = answer;
+  const said = text.slice(0, 200).trim();
+  if (status === 403 || status === 401) throw denied(what, said);
+  // Without a leader Consul answers 500, also to what it had already handed to its log. 429: too many connections.
+  if (status >= 500) throw new Unanswered(`Consul answered ${status}: ${said}`, method !== "GET");
+  if (status === 429) throw new Unanswered(`Consul answered 429: ${said}`, false);
+  if (status === 400)
+    throw new BatonError("STORE_UNAVAILABLE", `Consul did not accept ${what}: ${said}. Nothing was done.`);
+  return answer;
+}
+
+export function denied(what: string, said: string): BatonError {
+  return new BatonError(
+    "STORE_UNAVAILABLE",
+    `Consul refused ${what}: ${said}. Nothing was done. The token needs write on the prefix's keys and on sessions.`,
+  );
+}
+
+function connectOptions({ tls, socket }: ConsulSettings): NonNullable<Agent.Options["connect"]> {
+  return {
+    timeout: CONNECT_MS,
+    ...(socket === undefined ? {} : { socketPath: socket }),
+    ...(tls?.ca === undefined ? {} : { ca: readNamed(tls.ca, "certificate authority") }),
+    ...(tls?.cert === undefined ? {} : { cert: readNamed(tls.cert, "client certificate") }),
+    ...(tls?.key === undefined ? {} : { key: readNamed(tls.key, "client key") }),
+    ...(tls?.serverName === undefined ? {} : { servername: tls.serverName }),
+    ...(tls?.verify === undefined ? {} : { rejectUnauthorized: tls.verify }),
+  };
+}
+
+function readNamed(file: string, what: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (cause) {
+    throw new BatonError("STORE_UNAVAILABLE", `The ${what} file ${file} could not be read. Nothing was done.`, {
+      cause,
+    });
+  }
+}

@@ -1,0 +1,93 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { Instant } from "../../domain/clock.ts";
+import type { Cell } from "../../locks/register.ts";
+import type { Requests } from "./messages.ts";
+import { integer, type Row, Statement, text } from "./rows.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** Sorts behind every text that begins with the prefix before it. */
+const LAST_CHARACTER = "\u{10FFFF}";
+
+/**
+ * The cells that locks are kept in. Their time runs out by the monotonic clock, like that of leases, so that no step of the
+ * wall clock ends one early. A cell that is over is not there for anybody, whether or not its row still is.
+ */
+export class Cells {
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(db: DatabaseSync) {
+    this.#statements = prepare(db);
+  }
+
+  read(name: string, monotonic: number): Cell | undefined {
+    const row = this.#statements.get.get(name, Math.floor(monotonic));
+    return row === undefined ? undefined : readCell(row);
+  }
+
+  /** 0: it is not there. */
+  version(name: string, monotonic: number): number {
+    const row = this.#statements.version.get(name, Math.floor(monotonic));
+    return row === undefined ? 0 : integer(row, 0);
+  }
+
+  list(prefix: string, monotonic: number): readonly Cell[] {
+    return this.#statements.list.all(prefix, prefix + LAST_CHARACTER, Math.floor(monotonic)).map(readCell);
+  }
+
+  write(tx: Transaction, { name, expected, value, ttlMs }: Requests["writeCell"]): number | undefined {
+    if (this.version(name, tx.monotonic) !== expected) return undefined;
+    const version = tx.next();
+    if (value === undefined) this.#statements.remove.run(name);
+    else if (ttlMs === undefined) this.#statements.save.run(name, version, value, tx.monotonic, null, null);
+    else {
+      // The clocks were rounded down; the end is rounded up, because it may never come early.
+      const lastsMs = Math.ceil(ttlMs) + 1;
+      this.#statements.save.run(name, version, value, tx.monotonic, tx.monotonic + lastsMs, tx.wall + lastsMs);
+    }
+    tx.cells.add(name);
+    tx.news = true;
+    return version;
+  }
+
+  /**
+   * The monotonic clock starts anew at a boot. What is left of a cell's time is then known by the wall clock only, and is
+   * never more than it had.
+   */
+  countAnewAfterBoot({ monotonic, wall }: Instant): void {
+    const now = Math.ceil(monotonic);
+    this.#statements.countAnew.run(now, Math.floor(wall), now, now);
+  }
+
+  /** Removes the rows of cells that are over, a few at a time. */
+  forgetExpired(monotonic: number, limit: number): number {
+    return this.#statements.forgetExpired.change(monotonic, limit);
+  }
+}
+
+function readCell(row: Row): Cell {
+  return { name: text(row, 0), version: integer(row, 1), value: text(row, 2) };
+}
+
+function prepare(db: DatabaseSync) {
+  return {
+    get: new Statement(db, "SELECT name, version, value FROM cell WHERE name = ? AND (expires IS NULL OR expires > ?)"),
+    version: new Statement(db, "SELECT version FROM cell WHERE name = ? AND (expires IS NULL OR expires > ?)"),
+    list: new Statement(
+      db,
+      "SELECT name, version, value FROM cell WHERE name >= ? AND name < ? AND (expires IS NULL OR expires > ?) ORDER BY name",
+    ),
+    save: new Statement(
+      db,
+      "INSERT OR REPLACE INTO cell (name, version, value, written, expires, until) VALUES (?, ?, ?, ?, ?, ?)",
+    ),
+    remove: new Statement(db, "DELETE FROM cell WHERE name = ?"),
+    countAnew: new Statement(
+      db,
+      "UPDATE cell SET expires = ? + max(0, min(until - ?, expires - written)), written = ? WHERE expires IS NOT NULL AND written > ?",
+    ),
+    forgetExpired: new Statement(
+      db,
+      "DELETE FROM cell WHERE name IN (SELECT name FROM cell WHERE expires <= ? ORDER BY expires LIMIT ?)",
+    ),
+  };
+}

@@ -1,0 +1,148 @@
+import { type Clock, pause } from "../domain/clock.ts";
+import { BatonError, OutcomeUnknown } from "../domain/errors.ts";
+import type { Cell, Register } from "./register.ts";
+import { keepMs, type LockRecord, withFences } from "./rules.ts";
+
+/** A lock's record as it was at a version. Version 0: there was none. */
+export interface Seen {
+  readonly version: number;
+  readonly record: LockRecord | undefined;
+}
+
+/** What most locks are when somebody asks for them. */
+export const UNSEEN: Seen = { version: 0, record: undefined };
+
+export type Step = (record: LockRecord | undefined) => LockRecord | undefined;
+
+interface Turn {
+  readonly seen: Seen;
+  /** When reading or writing it began, by a count of such events. 0: it is what somebody remembered. */
+  readonly at: number;
+}
+
+const PREFIX = "lock/";
+/** A store that loses so many replies in a row is better waited for than asked again. */
+const MOST_UNKNOWN = 3;
+/** Those who lose the race for a cell again and again spread over this time. */
+const LONGEST_STEP_BACK_MS = 64;
+
+/** The cells of the locks: reading, and changing by compare-and-swap until it takes. */
+export class LockCells {
+  readonly #register: Register;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  /** By lock: the last of those who take turns. */
+  readonly #turns = new Map<string, Promise<Turn>>();
+  #events = 0;
+
+  constructor(register: Register, clock: Clock, random: () => number) {
+    this.#register = register;
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  async read(name: string): Promise<Seen> {
+    const cell = await this.#register.read(cellName(name));
+    return cell === undefined ? UNSEEN : { version: cell.version, record: recordIn(cell) };
+  }
+
+  async list(): Promise<readonly { readonly name: string; readonly record: LockRecord }[]> {
+    const cells = await this.#register.list(PREFIX);
+    return cells.map((cell) => ({ name: cell.name.slice(PREFIX.length), record: recordIn(cell) }));
+  }
+
+  watch(name: string, changed: () => void): Promise<{ stop(): void }> {
+    return this.#register.watch(cellName(name), changed);
+  }
+
+  /**
+   * Applies `step` to the record until the store takes what comes out, and returns the record as it then is. `step` is asked
+   * again after every lost race, and also after a lost reply, when what it wants may be there already. `unknown` is
+   * called each time a reply is lost.
+   *
+   * Changes of one lock by this process take turns, so that they race with other processes only. Each goes on from what an
+   * earlier turn has seen since this change was asked for.
+   */
+  async change(name: string, from: Seen | undefined, step: Step, unknown: () => void): Promise<Seen> {
+    const asked = this.#next();
+    const before = this.#turns.get(name);
+    const turn =
+      before === undefined
+        ? this.#take(name, from && { seen: from, at: 0 }, step, unknown)
+        : before
+            .catch(() => undefined)
+            .then((last) => (last !== undefined && last.at > asked ? last : from && { seen: from, at: 0 }))
+            .then((start) => this.#take(name, start, step, unknown));
+    this.#turns.set(name, turn);
+    try {
+      return (await turn).seen;
+    } finally {
+      if (this.#turns.get(name) === turn) this.#turns.delete(name);
+    }
+  }
+
+  async #take(name: string, from: Turn | undefined, step: Step, unknown: () => void): Promise<Turn> {
+    let turn = from ?? (await this.#look(name));
+    let lost = 0;
+    for (let attempt = 0; ; attempt += 1) {
+      const record = step(turn.seen.record);
+      if (record === turn.seen.record) return turn;
+      const at = this.#next();
+      try {
+        const version = await this.#write(name, turn.seen.version, record);
+        if (version !== undefined) return { seen: written(version, record), at };
+      } catch (error) {
+        if (!(error instanceof OutcomeUnknown)) throw error;
+        unknown();
+        lost += 1;
+        if (lost === MOST_UNKNOWN) throw error;
+      }
+      if (attempt > 0) await pause(this.#clock, this.#random() * Math.min(2 ** attempt, LONGEST_STEP_BACK_MS));
+      turn = await this.#look(name);
+    }
+  }
+
+  async #look(name: string): Promise<Turn> {
+    const at = this.#next();
+    return { at, seen: await this.read(name) };
+  }
+
+  #next(): number {
+    this.#events += 1;
+    return this.#events;
+  }
+
+  #write(name: string, expected: number, record: LockRecord | undefined): Promise<number | undefined> {
+    const ttlMs = record && keepMs(record);
+    return this.#register.write({
+      name: cellName(name),
+      expected,
+      value: record && JSON.stringify(record),
+      ...(ttlMs === undefined ? {} : { ttlMs }),
+    });
+  }
+}
+
+/** A cell that was removed is not there, whatever the version of its removal. */
+function written(version: number, record: LockRecord | undefined): Seen {
+  return record === undefined ? UNSEEN : { version, record: withFences(record, version) };
+}
+
+function cellName(name: string): string {
+  return PREFIX + name;
+}
+
+function recordIn({ name, version, value }: Cell): LockRecord {
+  try {
+    // Its shape is what our own processes wrote.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    return withFences(JSON.parse(value) as LockRecord, version);
+  } catch (error) {
+    throw new BatonError(
+      "STORE_CORRUPT",
+      `The record of lock ${name.slice(PREFIX.length)} cannot be read. Nobody can take or free this lock. ` +
+        `Make sure that nobody holds it, then remove the cell ${name} from the store.`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,24 @@
+/** Counts under a lock until it is killed. Careless on purpose: it never looks whether the lock is still its own. */
+import { connect, LockLost } from "../../../src/index.ts";
+import { Counter } from "./counter.ts";
+
+const [url = "", file = "", checked = "", lease = ""] = process.argv.slice(2);
+/** One count in so many stands still for two leases, between reading and writing. */
+const STALLS = 25;
+
+const baton = await connect(url, { onEvent: () => undefined });
+const counter = new Counter(file, checked === "checked");
+process.send?.("ready");
+for (;;) {
+  try {
+    await baton.withLock("counter", ({ fence }) => count(fence), { lease: Number(lease) });
+  } catch (error) {
+    if (!(error instanceof LockLost)) console.error(error);
+  }
+}
+
+function count(fence: number): void {
+  const n = counter.read(fence);
+  if (Math.random() * STALLS < 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2 * Number(lease));
+  counter.write(n + 1, fence);
+}

@@ -1,0 +1,64 @@
+/** A key of a queue, held as a lock. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Baton, LeaseLost, LockBusy } from "../../src/index.ts";
+import { aftermath } from "../manual-clock.ts";
+import { never } from "../scripted-engine.ts";
+import { LEASE_MS, setStage } from "../worker-stage.ts";
+import { namesOf } from "./lock-stage.ts";
+
+describe("queue.hold", () => {
+  test("waits for whoever works on the key, and keeps workers from it until it is released", async () => {
+    const { baton, queue } = setStage();
+    const gate = Promise.withResolvers<void>();
+    const ran: unknown[] = [];
+    await queue.submit("car1", 1);
+    const worker = queue.work(async (item) => {
+      ran.push(item.payload);
+      await gate.promise;
+    });
+    await aftermath();
+    await assert.rejects(queue.hold("car1", { wait: "0s" }), LockBusy);
+    const holding = queue.hold("car1");
+    await aftermath();
+    gate.resolve();
+    const held = await holding;
+    assert.equal(held.name, "cars/car1");
+    await queue.submit("car1", 2);
+    await aftermath();
+    assert.deepEqual(ran, [1]);
+    assert.equal(await held.release(), true);
+    await aftermath();
+    assert.deepEqual(ran, [1, 2]);
+    await worker.stop();
+    await baton.close();
+  });
+
+  test("is renewed, and lost at its local deadline when the store is silent", async () => {
+    const { baton, queue, clock, engine, events } = setStage();
+    const held = await queue.hold("car1");
+    await clock.pass(LEASE_MS * 3);
+    held.check();
+    engine.onRenew = never;
+    await clock.pass(LEASE_MS);
+    assert.throws(() => held.check(), LeaseLost);
+    assert.deepEqual(namesOf(events), ["session-lost expired"]);
+    assert.equal(await held.release(), false);
+    await baton.close();
+  });
+
+  test("is let go when the connection closes, and gives up at a signal", async () => {
+    const { baton, queue, store, clock } = setStage();
+    const held = await queue.hold("car1");
+    const giveUp = new AbortController();
+    const refused = assert.rejects(queue.hold("car1", { signal: giveUp.signal }), { name: "AbortError" });
+    await aftermath();
+    giveUp.abort();
+    await refused;
+    await baton.close();
+    assert.equal(held.leftMs, 0);
+    const other = new Baton(store.connect(), { clock });
+    await (await other.queue("cars").hold("car1", { wait: "0s" })).release();
+    await other.close();
+  });
+});
