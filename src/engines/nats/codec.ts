@@ -17,6 +17,7 @@ import {
 } from "./state.ts";
 
 const LINE_END = 0x0a;
+const NO_BYTES = new Uint8Array(0);
 
 interface ItemLine {
   u: string;
@@ -103,7 +104,8 @@ class BodyReader {
 export function encodeState(state: KeyState): Uint8Array {
   const bodies = new Bodies();
   const line: StateLine = { k: state.kind, n: state.nonce };
-  if (state.items.length > 0) line.i = state.items.map((item) => itemLine(item, bodies));
+  const items = state.items.map(encodedItem);
+  bodies.parts.push(...items.map(({ body }) => body));
   if (state.taken.length > 0) line.t = state.taken;
   if (state.takenLeft > 0) line.tl = state.takenLeft;
   if (state.cut.length > 0) line.x = state.cut;
@@ -116,7 +118,26 @@ export function encodeState(state: KeyState): Uint8Array {
   if (state.below.length > 0) line.b = state.below;
   if (state.recordBelow) line.r = 1;
   if (state.todo.length > 0) line.do = state.todo.map((todo) => todoLine(todo, bodies));
-  return join(line, bodies);
+  if (items.length === 0) return join(JSON.stringify(line), bodies);
+  return join(`${JSON.stringify(line).slice(0, -1)},"i":[${items.map(({ text }) => text).join()}]}`, bodies);
+}
+
+interface EncodedItem {
+  readonly text: string;
+  readonly body: Uint8Array;
+}
+
+/** A key's state is written again and again with the same items in it. */
+const encodedItems = new WeakMap<KeyItem, EncodedItem>();
+
+function encodedItem(item: KeyItem): EncodedItem {
+  const known = encodedItems.get(item);
+  if (known !== undefined) return known;
+  const bodies = new Bodies();
+  const text = JSON.stringify(itemLine(item, bodies));
+  const encoded = { text, body: bodies.parts[0] ?? NO_BYTES };
+  encodedItems.set(item, encoded);
+  return encoded;
 }
 
 export function decodeState(data: Uint8Array, sequence: number): KeyState {
@@ -142,7 +163,7 @@ export function decodeState(data: Uint8Array, sequence: number): KeyState {
 
 export function encodeItem(item: KeyItem): Uint8Array {
   const bodies = new Bodies();
-  return join(itemLine(item, bodies), bodies);
+  return join(JSON.stringify(itemLine(item, bodies)), bodies);
 }
 
 /** @param sequence of the message, which is the item's place unless it has one already */
@@ -154,7 +175,7 @@ export function decodeItem(data: Uint8Array, sequence: number): KeyItem {
 /** Something small beside an item: a dead letter. */
 export function encodeWith(extra: object, item: KeyItem): Uint8Array {
   const bodies = new Bodies();
-  return join({ extra, item: itemLine(item, bodies) }, bodies);
+  return join(JSON.stringify({ extra, item: itemLine(item, bodies) }), bodies);
 }
 
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
@@ -166,7 +187,8 @@ export function decodeWith<T extends object>(data: Uint8Array): { readonly extra
 /** An outcome, whose result is a payload. */
 export function encodeOutcome(extra: object, outcome: Outcome | undefined): Uint8Array {
   const bodies = new Bodies();
-  return join({ extra, outcome: outcome === undefined ? undefined : outcomeLine(outcome, bodies) }, bodies);
+  const line = { extra, outcome: outcome === undefined ? undefined : outcomeLine(outcome, bodies) };
+  return join(JSON.stringify(line), bodies);
 }
 
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
@@ -177,8 +199,8 @@ export function decodeOutcome<T extends object>(data: Uint8Array): { readonly ex
     : { extra: line.extra, outcome: readOutcome(line.outcome, bodies) };
 }
 
-function join(line: object, { parts }: Bodies): Uint8Array {
-  const text = Buffer.from(`${JSON.stringify(line)}\n`, "utf8");
+function join(line: string, { parts }: Bodies): Uint8Array {
+  const text = Buffer.from(`${line}\n`, "utf8");
   return parts.length === 0 ? text : Buffer.concat([text, ...parts]);
 }
 
