@@ -1,6 +1,6 @@
 /**
  * Sixteen processes count up one counter under one lock, while some are killed and some are stopped. Where the fence is
- * checked, no count is lost. BATON_COUNT_SECONDS makes it longer.
+ * checked, no count is lost. BATON_COUNT_SECONDS makes it longer. (Consul: `test/locks/consul-processes.test.ts`.)
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, fork } from "node:child_process";
@@ -10,7 +10,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { startConsulServer } from "../../servers/consul-server.ts";
 import { startNatsServer } from "../../servers/nats-server.ts";
 import { Random } from "../simulation/random.ts";
 import { Counter, lostUpdates } from "./counter/counter.ts";
@@ -117,13 +116,6 @@ describe("a counter under a lock", { timeout: 300_000 }, () => {
   test("NATS: no count is lost", async (context) => {
     await using server = await startNatsServer();
     const { counted, lost } = await count(context, () => server.url);
-    assert.ok(counted > 0);
-    assert.equal(lost, 0);
-  });
-
-  test("Consul: no count is lost", async (context) => {
-    await using server = await startConsulServer({ config: { session_ttl_min: "1s" } });
-    const { counted, lost } = await count(context, () => `consul://${server.address}/counter?shortest-lease=1s`);
     assert.ok(counted > 0);
     assert.equal(lost, 0);
   });
