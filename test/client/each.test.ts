@@ -111,7 +111,13 @@ describe("each", () => {
     }
     const { done } = await ada.baton.each(pages(), () => undefined, { ...LEASE, key: ({ id }) => `page/${id}` });
     assert.deepEqual(done, [{ id: 1 }, { id: 2 }]);
-    const { failed } = await ada.baton.each([{ id: 3 }], () => undefined);
-    assert.match(String(failed[0]?.error), /a function that names a task/);
+    await assert.rejects(
+      ada.baton.each([{ id: 3 }], () => undefined),
+      /a function that names a task/,
+    );
+    await assert.rejects(
+      ada.baton.each(["a"], () => undefined, { remember: "400d" }),
+      /at most 366d/,
+    );
   });
 });

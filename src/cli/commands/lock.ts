@@ -96,8 +96,9 @@ async function lock(name: string, words: readonly string[], flags: LockFlags, co
 }
 
 async function run(guard: Guard, program: Program, held: HeldLock, teller: LockTeller): Promise<void> {
-  await using lockHeld = held;
+  // Before the lock, so that it is heard until the lock is free: a second Ctrl-C must not leave it behind.
   using _signals = onSignals((signal) => guard.signal(signal));
+  await using lockHeld = held;
   const { name, fence } = held;
   teller.tell("acquired", { lock: name, fence });
   const end = await runUnderLock(guard, program, lockHeld);

@@ -1,10 +1,10 @@
-import { type Duration, parseDuration } from "../../domain/duration.ts";
+import type { Duration } from "../../domain/duration.ts";
 import { InvalidInput } from "../../domain/errors.ts";
 import { checkCount } from "../../domain/settings.ts";
 import type { BatonEvent } from "../events.ts";
 import type { HeldLock, Hold } from "./hold.ts";
 import { type BusyReason, LockBusy } from "./lock-busy.ts";
-import { checkLockName, lockLeaseMs, type LockSettings } from "./options.ts";
+import { checkLockName, lockLeaseMs, type LockSettings, parseRetire } from "./options.ts";
 import type { Taker } from "./taker.ts";
 
 export interface EachOptions<T> {
@@ -41,7 +41,8 @@ export async function runEach<T>(
 ): Promise<EachReport<T>> {
   const concurrency = checkCount(options.concurrency ?? 1, "concurrency");
   const leaseMs = lockLeaseMs(options.lease);
-  const retire = parseDuration(options.remember ?? "1h", "remember");
+  const retire = parseRetire(options.remember ?? "1h", "remember");
+  checkWalk(tasks, work);
   const { key = taskAsName, signal } = options;
   const done: T[] = [];
   const skipped: { task: T; why: BusyReason }[] = [];
@@ -67,6 +68,8 @@ export async function runEach<T>(
       }
       done.push(task);
     } catch (error) {
+      // Said of the call, not of a task.
+      if (error instanceof InvalidInput && error.field === "key") throw error;
       if (error instanceof LockBusy) skipped.push({ task, why: error.why });
       else failed.push({ task, error });
     }
@@ -93,7 +96,9 @@ export async function runEach<T>(
   };
   signal?.addEventListener("abort", abort);
   try {
-    await Promise.all(Array.from({ length: concurrency }, goOn));
+    const walks = await Promise.allSettled(Array.from({ length: concurrency }, goOn));
+    const refused = walks.find((one) => one.status === "rejected");
+    if (refused !== undefined) throw asError(refused.reason);
   } finally {
     signal?.removeEventListener("abort", abort);
     await walk.return(undefined);
@@ -105,6 +110,14 @@ export async function runEach<T>(
 async function* walkOf<T>(tasks: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T, undefined, undefined> {
   yield* tasks;
   return undefined;
+}
+
+function checkWalk(tasks: unknown, work: unknown): void {
+  const isList =
+    (typeof tasks === "object" && tasks !== null && (Symbol.iterator in tasks || Symbol.asyncIterator in tasks)) ||
+    typeof tasks === "string";
+  if (!isList) throw new InvalidInput("tasks", tasks, "a list, or anything else that can be walked with for await");
+  if (typeof work !== "function") throw new InvalidInput("work", work, "a function that runs a task");
 }
 
 function taskAsName(task: unknown): string {

@@ -1,4 +1,5 @@
-import { type Duration, parseDuration } from "../../domain/duration.ts";
+import type { Duration } from "../../domain/duration.ts";
+import { parseRetire } from "./options.ts";
 
 export interface ReleaseOptions {
   /** The work that the lock protected is done: nobody is to get it again for this long. */
@@ -85,7 +86,7 @@ export class Hold implements HeldLock {
   }
 
   async release(options: ReleaseOptions = {}): Promise<boolean> {
-    const retireMs = options.retire === undefined ? undefined : parseDuration(options.retire, "retire");
+    const retireMs = options.retire === undefined ? undefined : parseRetire(options.retire, "retire");
     if (this.#releasing !== undefined) return await this.#releasing;
     if (this.#over || !this.#keeper.check()) return false;
     // What is being let go must not be relied on any more, also while no reply has come.

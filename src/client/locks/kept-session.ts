@@ -261,9 +261,11 @@ export class KeptSession implements LockSession, HoldKeeper {
     for (const held of this.#running.keys()) held.abort(stopping(held.name));
     await atMost(clock, graceMs, Promise.allSettled([...this.#waits.values(), ...this.#running.values()]));
     if (this.#over !== undefined) return;
-    this.#heartbeat.stop();
-    // What still runs must not be overtaken: it keeps its lock until that runs out.
+    // What still runs must not be overtaken: it keeps its lock until that runs out. The others are free now.
     const abandoned = this.#running.size > 0;
+    const others = Array.from(this.#holds.keys()).filter((held) => !this.#running.has(held));
+    if (abandoned) await Promise.allSettled(others.map((held) => held.release()));
+    this.#heartbeat.stop();
     this.#end(new SessionLost(this.owner, CLOSED), "its session was closed");
     if (abandoned) return;
     try {

@@ -45,6 +45,8 @@ export interface LockSettings {
 
 /** Long enough for a pause of the process, short enough to wait for. */
 const DEFAULT_LEASE = "15s";
+/** Longer than this, what is done is better kept in a store of your own. */
+const LONGEST_RETIRE_MS = parseDuration("366d", "retire");
 /** It travels with every write of the lock. */
 const LONGEST_DATA_BYTES = 4 * 1024;
 
@@ -70,6 +72,12 @@ export function parseLockOptions(options: Omit<LockOptions, "lease">): LockSetti
     data: data === undefined ? undefined : checkData(data),
     signal,
   };
+}
+
+export function parseRetire(retire: Duration, field: string): number {
+  const retireMs = parseDuration(retire, field);
+  if (retireMs <= LONGEST_RETIRE_MS) return retireMs;
+  throw new InvalidInput(field, retire, "at most 366d");
 }
 
 export function checkOwner(owner: string = `${hostname()}:${process.pid}`): string {
