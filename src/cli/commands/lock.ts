@@ -20,6 +20,8 @@ interface LockFlags {
 }
 
 const DEFAULT_LEASE_MS = parseDuration("15s", "lease");
+/** What is left of a wait that was given up runs out by itself, if the store cannot be told within this. */
+const GIVE_UP_MS = 2_000;
 /** Whoever still waits after this is told what for. */
 const TELL_AFTER_MS = 500;
 
@@ -127,6 +129,8 @@ async function acquire(
     process.exitCode = exitCodeOfSignal(signal);
     if (giveUp.signal.aborted) process.exit();
     giveUp.abort();
+    // A store that is away must not hold on to whoever gave up.
+    setTimeout(() => process.exit(), GIVE_UP_MS).unref();
   });
   const patience = setTimeout(() => void tellWhy(baton, name, teller), TELL_AFTER_MS);
   try {

@@ -1,4 +1,4 @@
-import { Closed, SessionLost } from "../../domain/errors.ts";
+import { BatonError, Closed, SessionLost, show } from "../../domain/errors.ts";
 import type { LockReport } from "../../locks/port.ts";
 import type { LockContext } from "./context.ts";
 import { type EachOptions, type EachReport, runEach } from "./each.ts";
@@ -15,7 +15,7 @@ import {
   parseLockOptions,
   type SessionOptions,
 } from "./options.ts";
-import { waitFor } from "./patience.ts";
+import { atMost, Patience, UNANSWERED_MS, until, waitFor } from "./patience.ts";
 import type { Taken, Taker } from "./taker.ts";
 
 /** Before a wait is begun anew under a new session: a share of the lease, so that trouble that stays does not spin. */
@@ -69,8 +69,32 @@ export class ConnectionLocks implements Taker {
     return this.#context.locks.list();
   }
 
-  /** Under the shared session of this lease. A wait goes on under another one when its session is lost. */
+  /** Under the shared session of this lease. Whoever gives up is free to go, also when the store does not answer. */
   async take(name: string, leaseMs: number, settings: LockSettings): Promise<Taken> {
+    const taking = this.#take(name, leaseMs, settings);
+    if (settings.waitMs === 0 && settings.signal === undefined) return await taking;
+    const { clock } = this.#context;
+    using patience = new Patience(clock, settings.waitMs === 0 ? Infinity : settings.waitMs, settings.signal);
+    const unanswered = new AbortController();
+    const giveUp = (): void => void clock.setTimer(UNANSWERED_MS, () => unanswered.abort());
+    patience.signal.addEventListener("abort", giveUp);
+    if (patience.signal.aborted) giveUp();
+    const taken = await until(taking, unanswered.signal);
+    if (taken !== undefined) return taken;
+    // It may come yet, with nobody there to use it.
+    taking.then(
+      ({ held }) => held[Symbol.asyncDispose](),
+      () => undefined,
+    );
+    settings.signal?.throwIfAborted();
+    throw new BatonError(
+      "STORE_UNAVAILABLE",
+      `The store did not answer in time, so lock ${show(name)} was not acquired. Try again when the store can be reached.`,
+    );
+  }
+
+  /** A wait goes on under another session when its own is lost. */
+  async #take(name: string, leaseMs: number, settings: LockSettings): Promise<Taken> {
     const { clock } = this.#context;
     const giveUpAt = clock.monotonic() + settings.waitMs;
     for (;;) {
@@ -94,7 +118,7 @@ export class ConnectionLocks implements Taker {
   async close(grace: number | string): Promise<void> {
     this.#closed = true;
     await Promise.all([...this.#elections].map((election) => election.stop({ grace })));
-    await Promise.allSettled(this.#shared.values());
+    await atMost(this.#context.clock, UNANSWERED_MS, Promise.allSettled(this.#shared.values()));
     await Promise.all([...this.#sessions].map((session) => session.close({ grace })));
   }
 

@@ -6,7 +6,7 @@ import { Heartbeat, type Loss } from "./heartbeat.ts";
 import { type HeldLock, Hold, type HoldKeeper } from "./hold.ts";
 import { type BusyReason, LockBusy } from "./lock-busy.ts";
 import { checkLockName, type LockOptions, type LockSettings, parseLockOptions } from "./options.ts";
-import { atMost, keepAlive, Patience, waitFor } from "./patience.ts";
+import { atMost, keepAlive, Patience, UNANSWERED_MS, until, waitFor } from "./patience.ts";
 
 export interface CloseOptions {
   /** How long functions that run under a lock may go on after their signal has fired. Default 20s. */
@@ -29,6 +29,8 @@ export interface LockSession extends AsyncDisposable {
   close(options?: CloseOptions): Promise<void>;
 }
 
+/** A store that is away must not keep a process from ending. */
+const CLOSE_MS = 1_500;
 /** So often in the time of a lease. */
 const RELEASE_TRIES = 12;
 
@@ -186,7 +188,9 @@ export class KeptSession implements LockSession, HoldKeeper {
     try {
       for (let tries = 1; ; tries += 1) {
         try {
-          const released = await locks.release(retireMs === undefined ? { hold } : { hold, retireMs });
+          const request = retireMs === undefined ? { hold } : { hold, retireMs };
+          // When the session is over so is the hold, whatever a store that is away would say.
+          const released = (await until(locks.release(request), this.#controller.signal)) ?? false;
           if (released) emit({ type: "unlocked", lock: held.name, fence: held.fence });
           return released;
         } catch (error) {
@@ -259,7 +263,10 @@ export class KeptSession implements LockSession, HoldKeeper {
     using _alive = keepAlive();
     for (const patience of this.#waits.keys()) patience.end();
     for (const held of this.#running.keys()) held.abort(stopping(held.name));
-    await atMost(clock, graceMs, Promise.allSettled([...this.#waits.values(), ...this.#running.values()]));
+    await Promise.all([
+      atMost(clock, UNANSWERED_MS, Promise.allSettled(this.#waits.values())),
+      atMost(clock, graceMs, Promise.allSettled(this.#running.values())),
+    ]);
     if (this.#over !== undefined) return;
     // What still runs must not be overtaken: it keeps its lock until that runs out. The others are free now.
     const abandoned = this.#running.size > 0;
@@ -268,11 +275,10 @@ export class KeptSession implements LockSession, HoldKeeper {
     this.#heartbeat.stop();
     this.#end(new SessionLost(this.owner, CLOSED), "its session was closed");
     if (abandoned) return;
-    try {
-      await locks.closeSession(this.#session);
-    } catch (error) {
+    const closing = locks.closeSession(this.#session).catch((error: unknown) => {
       this.trouble("closing a session of locks; what it holds is free when its lease has run out", error);
-    }
+    });
+    await atMost(clock, CLOSE_MS, closing);
   }
 
   #lose(loss: Loss): void {

@@ -1,5 +1,7 @@
 import type { Clock, Timer } from "../../domain/clock.ts";
 
+/** A store that is away must not hold on to whoever has given up: it has so long to answer. */
+export const UNANSWERED_MS = 1_000;
 /** Any long time will do: the timer only keeps the process alive. */
 const KEEP_ALIVE_MS = 2 ** 30;
 
@@ -49,6 +51,21 @@ export async function waitFor(clock: Clock, ms: number, signal?: AbortSignal): P
   using patience = new Patience(clock, ms, signal);
   if (patience.signal.aborted) return;
   await new Promise<void>((resolve) => patience.signal.addEventListener("abort", () => resolve()));
+}
+
+/** Waits for something until the signal fires. */
+export async function until<T>(something: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  let give: (() => void) | undefined;
+  const over = new Promise<undefined>((resolve) => {
+    give = () => resolve(undefined);
+    signal.addEventListener("abort", give);
+    if (signal.aborted) give();
+  });
+  try {
+    return await Promise.race([something, over]);
+  } finally {
+    if (give !== undefined) signal.removeEventListener("abort", give);
+  }
 }
 
 /** Waits for something, but no longer than this. How it ends does not matter. */

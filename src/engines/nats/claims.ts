@@ -17,7 +17,7 @@ import type { Wire } from "./wire.ts";
 /** A grant that was made in advance is given back when nobody asks for it. */
 const RESERVED_MS = 25;
 /** One that takes longer to start is overtaken by those behind it. */
-const SLOW_MS = 250;
+const SLOW_MS = 1_000;
 /** A consumer of a cluster follows its stream within this, unless something is wrong. */
 const BEHIND_MS = 10;
 /** A worker that asks again so soon is one for which keys are fetched ahead; and so long they are kept for it. */
