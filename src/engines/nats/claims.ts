@@ -60,6 +60,8 @@ interface Coming {
 
 interface Fetched {
   readonly level: number;
+  /** Its level has waited too long: it goes first. */
+  readonly isFirst: boolean;
   readonly token: Token;
   readonly since: number;
 }
@@ -77,6 +79,8 @@ export class Claims {
   readonly #seenAt: number[];
   /** Per level: messages that were asked for and have not come yet. */
   readonly #asked: number[];
+  /** Levels that are being asked out of turn. */
+  readonly #impatient = new Set<number>();
   /** Levels that are being asked, or looked at. */
   readonly #busy = new Set<number>();
   readonly #starts = new Set<Promise<void>>();
@@ -140,8 +144,9 @@ export class Claims {
       return;
     }
     const desk = this.#closed ? undefined : this.#lackingDesk();
+    const isFirst = this.#impatient.has(level);
     if (desk !== undefined) this.#begin(level, token, desk);
-    else if (!this.#closed && this.#fetched.length < this.#ahead()) this.#keep(level, token);
+    else if (!this.#closed && (isFirst || this.#fetched.length < this.#ahead())) this.#keep(level, token, isFirst);
     else this.#giveBack(token);
   }
 
@@ -233,14 +238,14 @@ export class Claims {
     this.#starts.add(start);
   }
 
-  #keep(level: number, token: Token): void {
-    this.#fetched.push({ level, token, since: this.#clock.monotonic() });
+  #keep(level: number, token: Token, isFirst: boolean): void {
+    this.#fetched.push({ level, isFirst, token, since: this.#clock.monotonic() });
     this.#plan(AHEAD_MS);
   }
 
   #startFetched(): void {
     if (this.#fetched.length === 0) return;
-    this.#fetched.sort((a, b) => a.level - b.level);
+    this.#fetched.sort((a, b) => Number(b.isFirst) - Number(a.isFirst) || a.level - b.level);
     let from = 0;
     for (; from < this.#fetched.length; from += 1) {
       const desk = this.#lackingDesk();
@@ -264,8 +269,8 @@ export class Claims {
         });
       return;
     }
-    this.#startFetched();
     if (!this.#resting) this.#askImpatient();
+    this.#startFetched();
     for (const desk of this.#desks.values()) if (desk.claims.length > 0 && desk.line.length > 0) desk.fetched = 0;
     for (let level = 0; level < this.#store.levels; level += 1) {
       if (!this.#gather(level)) break;
@@ -328,6 +333,7 @@ export class Claims {
     } finally {
       this.#asked[level] = 0;
       this.#busy.delete(level);
+      this.#impatient.delete(level);
       this.stir();
     }
   }
@@ -357,7 +363,9 @@ export class Claims {
     if (this.#busy.has(level)) return;
     let turns = 0;
     for (let grant = 0; grant < lack; grant += 1) if ((this.#chooser.choose(waited, patienceMs) ?? 0) > 0) turns += 1;
-    if (turns > 0) void this.#ask(level, turns);
+    if (turns === 0) return;
+    this.#impatient.add(level);
+    void this.#ask(level, turns);
   }
 
   /** Undefined: there is nothing to be given out. */

@@ -71,10 +71,12 @@ export class KeyStore {
     }
   }
 
-  /** The first of the line at each level. One look tells whether there is anything at all. */
+  /** The first of the line at each level. Where there may be none, one look tells whether there is anything at all. */
   async heads(key: string, state: KeyState): Promise<Heads> {
-    const anything = await this.js.next(this.subjects.stream, this.subjects.waitingOf(key), 1);
-    if (anything === undefined) return [];
+    if (state.more !== true) {
+      const anything = await this.js.next(this.subjects.stream, this.subjects.waitingOf(key), 1);
+      if (anything === undefined) return [];
+    }
     const levels = Array.from({ length: this.levels }, (_, level) => level);
     return await Promise.all(levels.map((level) => this.head(key, level, state)));
   }

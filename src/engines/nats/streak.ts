@@ -123,8 +123,10 @@ export class Streak {
     const left = state.items.filter(({ unique }) => unique !== done.unique && !this.#isDone(unique));
     const choice = choose(left, NO_HEADS, this.#store.levels, now);
     if (choice.type !== "item") return undefined;
-    const { id, attempts, replaceable } = choice.item;
+    const { id, attempts, replaceable, level } = choice.item;
     if (id !== undefined || attempts > 0 || replaceable) return undefined;
+    // The line was looked at when this level's turn came. It may have something for the levels between.
+    if (state.more === true && level !== done.level) return undefined;
     return { item: { ...choice.item, attempts: 1, dueAt: undefined }, fence: fresh };
   }
 
@@ -232,15 +234,14 @@ function resultIn({ items }: KeyState, { unique }: Done): SettleResult {
 }
 
 /** Nothing has to be looked up, or done elsewhere, before the next item can start. */
-function isPlain({ kind, more, paused, wanted, todo, cut, taken, lease }: KeyState): boolean {
+function isPlain({ kind, more, paused, wanted, todo, cut, lease }: KeyState): boolean {
   return (
     kind === "running" &&
-    more === false &&
+    more !== "closing" &&
     !paused &&
     wanted.length === 0 &&
     todo.length === 0 &&
     cut.length === 0 &&
-    taken.length === 0 &&
     lease?.cancelRequested === false
   );
 }
