@@ -77,6 +77,11 @@ export interface Plan {
 }
 
 /** Without any fault of the network, of processes or of the server. */
+/** Straight to the only server: then a connection loses nothing but by being cut. */
+export function isDirect({ replicas, rates, interference }: Plan): boolean {
+  return replicas === 1 && rates.requestLost === 0 && interference === undefined;
+}
+
 export function isCalm({ rates, faults, interference, careless }: Plan): boolean {
   return (
     rates.requestLost + rates.replyLost + rates.delayed === 0 &&

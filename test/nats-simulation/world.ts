@@ -11,7 +11,7 @@ import { ShiftedClock } from "../simulation/shifted-clock.ts";
 import { VirtualTime } from "../simulation/virtual-time.ts";
 import { History, type FaultKind, type LastWords, type What } from "./history.ts";
 import { CALM_RATES, randomLine } from "./line.ts";
-import type { Deed, Fault, ItemPlan, Plan } from "./plan.ts";
+import { type Deed, type Fault, isDirect, type ItemPlan, type Plan } from "./plan.ts";
 import type { Plant } from "./planted.ts";
 import { LEVELS, NatsProcess, QUEUE } from "./process.ts";
 import type { Stage } from "./stage.ts";
@@ -66,7 +66,8 @@ export class World implements Stage {
     this.#plant = makePlant?.(random.fork());
     const clock = new ShiftedClock(this.time, 5_000_000, 0, (callback) => callback());
     const rates = { stale: this.#plant?.stale ?? plan.stale, mostChangesBehind: 5, latestMs: plan.lateMs };
-    this.#server = new SimulatedServer({ clock, faults: randomServer(random.fork(), rates) });
+    const facts = { name: "server", alone: isDirect(plan) };
+    this.#server = new SimulatedServer({ clock, faults: randomServer(random.fork(), rates), facts });
     this.#tapStreams();
     for (const slots of plan.processes) this.#start(slots);
     for (const { at, process, what } of plan.deeds) this.time.after(at + 5, () => this.#do(process, what));

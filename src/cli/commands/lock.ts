@@ -52,6 +52,7 @@ export function lockCommand(): Command {
     notes: [
       "The command has this terminal's input and output, and BATON_LOCK and BATON_FENCE in its environment (BATON_RUN is our",
       "mark). The fence is a number that only rises: let what you write to refuse a lower one than it has seen.",
+      "It runs in a session of its own, so that all it starts can be ended with it: /dev/tty and job control are not there.",
       "",
       "Signals go to the command, with everything it started; the lock is free when it has ended. While waiting, Ctrl-C gives",
       "up at once. If the lock is lost the command gets SIGTERM, and SIGKILL 5 s later, or sooner if the lock may be",
