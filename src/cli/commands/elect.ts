@@ -3,7 +3,7 @@ import { type HeldLock, parseDuration } from "../../index.ts";
 import { endHelp, newCommand } from "../command.ts";
 import { durationFlag, Flag, globalsOf } from "../flags.ts";
 import { Guard } from "../guard/guard.ts";
-import { exitCodeOfCommand, runUnderLock } from "../locks/locked-command.ts";
+import { exitCodeOfCommand, exitCodeOfSignal, runUnderLock } from "../locks/locked-command.ts";
 import { onSignals } from "../locks/signals.ts";
 import { LockTeller } from "../locks/teller.ts";
 import { openStore } from "../store.ts";
@@ -77,7 +77,11 @@ async function elect(name: string, words: readonly string[], flags: ElectFlags, 
   // A new leader should lead at once, not when a process has started.
   guard.warmUp();
   const election = baton.elect(name, { lease, delayAfterLoss, rest, ...(data === undefined ? {} : { data }) });
+  let isStopping = false;
   using _signals = onSignals((signal, ends) => {
+    // The second does not wait for the store.
+    if (ends && isStopping) process.exit(exitCodeOfSignal(signal));
+    isStopping ||= ends;
     if (ends) void election.stop();
     else guard.signal(signal);
   });

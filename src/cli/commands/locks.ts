@@ -13,7 +13,9 @@ export function locksCommand(): Command {
     locks,
   );
   return endHelp(command, {
-    notes: ["A lock that nobody holds, waits for or is kept from is not listed, unless its last holder vanished and left data."],
+    notes: [
+      "A lock that nobody holds, waits for or is kept from is not listed, unless its last holder vanished and left data.",
+    ],
     examples: ["baton locks", "baton locks --json | jq '.[] | select(.waiting > 0)'"],
   });
 }

@@ -18,6 +18,8 @@ import {
 import { atMost, Patience, UNANSWERED_MS, until, waitFor } from "./patience.ts";
 import type { Taken, Taker } from "./taker.ts";
 
+/** A try that gets no answer for so long has failed. */
+const TRY_MS = 5_000;
 /** Before a wait is begun anew under a new session: a share of the lease, so that trouble that stays does not spin. */
 const AGAIN_SHARE = 1 / 12;
 
@@ -72,14 +74,13 @@ export class ConnectionLocks implements Taker {
   /** Under the shared session of this lease. Whoever gives up is free to go, also when the store does not answer. */
   async take(name: string, leaseMs: number, settings: LockSettings): Promise<Taken> {
     const taking = this.#take(name, leaseMs, settings);
-    if (settings.waitMs === 0 && settings.signal === undefined) return await taking;
     const { clock } = this.#context;
-    using patience = new Patience(clock, settings.waitMs === 0 ? Infinity : settings.waitMs, settings.signal);
-    const unanswered = new AbortController();
-    const giveUp = (): void => void clock.setTimer(UNANSWERED_MS, () => unanswered.abort());
+    using patience = new Patience(clock, Math.max(settings.waitMs, TRY_MS), settings.signal);
+    const late = new AbortController();
+    const giveUp = (): void => void clock.setTimer(UNANSWERED_MS, () => late.abort());
     patience.signal.addEventListener("abort", giveUp);
     if (patience.signal.aborted) giveUp();
-    const taken = await until(taking, unanswered.signal);
+    const taken = await until(taking, late.signal);
     if (taken !== undefined) return taken;
     // It may come yet, with nobody there to use it.
     taking.then(
@@ -87,18 +88,23 @@ export class ConnectionLocks implements Taker {
       () => undefined,
     );
     settings.signal?.throwIfAborted();
-    throw new BatonError(
-      "STORE_UNAVAILABLE",
-      `The store did not answer in time, so lock ${show(name)} was not acquired. Try again when the store can be reached.`,
-    );
+    throw unanswered(name);
   }
 
   /** A wait goes on under another session when its own is lost. */
   async #take(name: string, leaseMs: number, settings: LockSettings): Promise<Taken> {
     const { clock } = this.#context;
     const giveUpAt = clock.monotonic() + settings.waitMs;
+    let isWaiting = false;
     for (;;) {
-      const session = await this.#share(leaseMs);
+      const session = await this.#shareAgain(leaseMs, isWaiting);
+      if (session === undefined) {
+        await waitFor(clock, leaseMs * AGAIN_SHARE, settings.signal);
+        settings.signal?.throwIfAborted();
+        if (clock.monotonic() >= giveUpAt) throw unanswered(name);
+        continue;
+      }
+      isWaiting = settings.waitMs > 0;
       try {
         const waitMs = Math.max(0, giveUpAt - clock.monotonic());
         return { session, held: await session.acquire(name, { ...settings, waitMs }) };
@@ -120,6 +126,19 @@ export class ConnectionLocks implements Taker {
     await Promise.all([...this.#elections].map((election) => election.stop({ grace })));
     await atMost(this.#context.clock, UNANSWERED_MS, Promise.allSettled(this.#shared.values()));
     await Promise.all([...this.#sessions].map((session) => session.close({ grace })));
+  }
+
+  /** Undefined: the store is away, and whoever waits goes on waiting. */
+  async #shareAgain(leaseMs: number, isWaiting: boolean): Promise<KeptSession | undefined> {
+    try {
+      return await this.#share(leaseMs);
+    } catch (error) {
+      const isAway =
+        error instanceof BatonError && (error.code === "STORE_UNAVAILABLE" || error.code === "OUTCOME_UNKNOWN");
+      if (!isWaiting || !isAway || this.#closed) throw error;
+      this.#context.emit({ type: "trouble", doing: "opening a session of locks", error });
+      return undefined;
+    }
   }
 
   async #share(leaseMs: number): Promise<KeptSession> {
@@ -151,4 +170,11 @@ export class ConnectionLocks implements Taker {
     this.#sessions.add(session);
     return session;
   }
+}
+
+function unanswered(name: string): BatonError {
+  return new BatonError(
+    "STORE_UNAVAILABLE",
+    `The store did not answer in time, so lock ${show(name)} was not acquired. Try again when the store can be reached.`,
+  );
 }

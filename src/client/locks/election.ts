@@ -167,7 +167,9 @@ export class Election implements AsyncDisposable {
       await run;
       return false;
     } catch (error) {
-      if (error instanceof InvalidInput || (error instanceof Closed && !this.#over.signal.aborted)) throw error;
+      // What the function throws is its own affair; a candidacy that cannot succeed is told.
+      const isHopeless = error instanceof InvalidInput || (error instanceof Closed && !this.#over.signal.aborted);
+      if (term === undefined && isHopeless) throw error;
       const lost = term?.held.lost === true;
       const asked = term === undefined ? isAbort(error) : term.held.signal.aborted;
       if (!asked) this.#context.emit({ type: "trouble", doing: `leading ${this.name}`, error });
