@@ -44,6 +44,7 @@ const NOTHING: Uint8Array = Buffer.alloc(0);
 
 export class SimulatedServer implements Outlet {
   readonly facts: ServerFacts;
+  #inWrite: (RestartOptions & { readonly stream: string }) | undefined;
   readonly clock: Clock;
   /** May be exchanged at any time. */
   faults: ServerFaults;
@@ -78,6 +79,11 @@ export class SimulatedServer implements Outlet {
     this.clock.setTimer(downMs, () => {
       for (const connection of held) connection.restore();
     });
+  }
+
+  /** The same, in the middle of the next write to a stream that replaces something: it is stored, but what it replaces is still there. */
+  restartInWrite(stream: string, options: RestartOptions): void {
+    this.#inWrite = { ...options, stream };
   }
 
   open(session: Session): void {
@@ -129,6 +135,12 @@ export class SimulatedServer implements Outlet {
     for (const stream of this.streams.values()) {
       if (!stream.takes(subject)) continue;
       const answer = publish(stream, subject, data, headers);
+      if (this.#inWrite?.stream === stream.config.name && stream.replaced.length > 0 && !("error" in answer)) {
+        for (const message of stream.replaced) stream.revive(message);
+        this.restart(this.#inWrite);
+        this.#inWrite = undefined;
+        return true;
+      }
       if (reply !== "") this.send(reply, { data: Buffer.from(JSON.stringify(answer)) });
       return true;
     }

@@ -37,6 +37,7 @@ export class Stream {
   readonly consumers: Map<string, Consumer> = new Map<string, Consumer>();
   readonly #clock: Clock;
   readonly #faults: () => ServerFaults;
+  #replaced: readonly Message[] = [];
   readonly #due: Due;
   readonly #ids = new Map<string, { readonly sequence: number; readonly wallMs: number }>();
 
@@ -89,6 +90,11 @@ export class Stream {
     this.messages.lastSequence = Math.max(this.messages.lastSequence, skipsTo);
     for (const consumer of this.consumers.values()) consumer.onPurged(pattern);
     return victims.length;
+  }
+
+  /** What the last message replaced, if that could come back: the real one stores a message first, and then removes those. */
+  get replaced(): readonly Message[] {
+    return this.#replaced;
   }
 
   /** A crash forgot that it was removed. */
@@ -157,6 +163,9 @@ export class Stream {
     const replaces = rollup === "all" ? ">" : rollup === "sub" || schedule !== undefined ? subject : undefined;
     const replaced = replaces === undefined ? [] : messages.from(0, replaces).filter((each) => each !== message);
     for (const each of replaced) this.remove(each.sequence);
+    const isLasting = (each: Message): boolean =>
+      findHeader(readHeaders(each.headers).fields, "Nats-TTL") === undefined;
+    this.#replaced = replaced.every(isLasting) ? replaced : [];
     this.#enforceLimits(subject);
     this.#plan(message, conditions);
     for (const consumer of this.consumers.values()) consumer.onStored(message);

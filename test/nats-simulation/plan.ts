@@ -37,7 +37,7 @@ export type Fault =
   | { readonly type: "crash"; readonly sent: "lost" | "arrives"; readonly serverNoticesMs: number }
   | { readonly type: "stop"; readonly forMs: number }
   | { readonly type: "cut"; readonly forMs: number; readonly clientNoticesMs: number; readonly serverNoticesMs: number }
-  | { readonly type: "restart"; readonly downMs: number; readonly forgetAcksMs: number }
+  | { readonly type: "restart"; readonly downMs: number; readonly forgetAcksMs: number; readonly inWrite: boolean }
   | { readonly type: "step"; readonly byMs: number };
 
 export interface Timed<T> {
@@ -216,6 +216,7 @@ function drawFaults(random: Random, leaseMs: number, troubleMs: number): Timed<F
     type: "restart",
     downMs: random.pick([0, 50, leaseMs]),
     forgetAcksMs: random.pick([0, 0, 100]),
+    inWrite: random.chance(0.5),
   }));
   some(0.1, 1, () => ({ type: "step", byMs: random.pick([-40, 40, 2_000]) }));
   return faults;

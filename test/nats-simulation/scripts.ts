@@ -133,7 +133,7 @@ export const SCRIPTS: readonly Script[] = [
     name: "a consumer delivers again after the server has started again",
     plans: moved(AT, AT + 40, (at) =>
       plan([submit(AT, 2, item("a", 1), item("a", 1)), submit(AT + 5, 1, item("b", 1, { big: true }), item("b", 1))], {
-        faults: [fault(at, 0, { type: "restart", downMs: 5, forgetAcksMs: 100 })],
+        faults: [fault(at, 0, { type: "restart", downMs: 5, forgetAcksMs: 100, inWrite: false })],
       }),
     ),
   },

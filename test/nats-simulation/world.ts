@@ -359,7 +359,8 @@ export class World implements Stage {
     if (fault.type === "restart") {
       this.#fault("server restart", `down for ${fault.downMs} ms`);
       if (fault.forgetAcksMs > 0) this.#fault("acks forgotten", `of ${fault.forgetAcksMs} ms`);
-      this.#server.restart(fault);
+      if (fault.inWrite) this.#server.restartInWrite(`baton-${QUEUE}`, fault);
+      else this.#server.restart(fault);
       return;
     }
     if (process === undefined || process.stopped) return;

@@ -321,7 +321,7 @@ export class KeyStore {
         if (!result.refused) return settled(result.sequence, state);
         if (!lost) return undefined;
         const now = await this.read(key);
-        if (now.state.nonce === state.nonce) return now;
+        if (now.state.nonce === state.nonce) return await this.#found(key, seen, now, options.rollup);
         throw new OutcomeUnknown("a change of a key");
       } catch (error) {
         if (!(error instanceof Lost)) throw error;
@@ -331,12 +331,25 @@ export class KeyStore {
         const now = await this.read(key).catch((cause: unknown) => {
           throw new OutcomeUnknown("a change of a key", { cause });
         });
-        if (now.sequence > 0 && now.state.nonce === state.nonce) return now;
+        if (now.sequence > 0 && now.state.nonce === state.nonce)
+          return await this.#found(key, seen, now, options.rollup);
         // A key that is not there may have come, been worked on, and vanished meanwhile.
         const vanished = now.sequence === 0 && this.clock.monotonic() - begun > IDLE_SECONDS * 1_000 * CERTAIN_PART;
         if (now.sequence !== seen.sequence || vanished) throw new OutcomeUnknown("a change of a key", { cause: error });
       }
     }
+  }
+
+  /**
+   * A write whose reply was lost did happen. But a server that was killed in the middle of it may have stored it without removing what it
+   * replaces, and that would come to light again when this vanishes. Undefined: so it did, and somebody has built on it.
+   */
+  async #found(key: string, before: Seen, now: Seen, rollup: boolean): Promise<Seen | undefined> {
+    if (!rollup) return now;
+    await this.js.purge(this.subjects.stream, this.subjectOf(key, now.state), now.sequence);
+    if (now.state.kind !== "idle" || before.state.lease === undefined) return now;
+    const { lease } = (await this.read(key)).state;
+    return lease?.fence === before.state.lease.fence ? undefined : now;
   }
 
   async #finishIdle(key: string, seen: Seen): Promise<void> {
