@@ -1,7 +1,7 @@
 import { type Clock, pause } from "../domain/clock.ts";
 import { BatonError, OutcomeUnknown } from "../domain/errors.ts";
 import type { Cell, Register } from "./register.ts";
-import { keepMs, type LockRecord, withFences } from "./rules.ts";
+import { concerned, keepMs, type LockRecord, withFences } from "./rules.ts";
 
 /** A lock's record as it was at a version. Version 0: there was none. */
 export interface Seen {
@@ -21,6 +21,8 @@ interface Turn {
 }
 
 const PREFIX = "lock/";
+/** What one who waits listens to, by its nonce. */
+const TURN_PREFIX = "turn/";
 /** A store that loses so many replies in a row is better waited for than asked again. */
 const MOST_UNKNOWN = 3;
 /** Those who lose the race for a cell again and again spread over this time. */
@@ -53,6 +55,11 @@ export class LockCells {
 
   watch(name: string, changed: () => void): Promise<{ stop(): void }> {
     return this.#register.watch(cellName(name), changed);
+  }
+
+  /** Tells one who waits of changes that concern it. */
+  listen(nonce: string, told: () => void): Promise<{ stop(): void }> {
+    return this.#register.listen(TURN_PREFIX + nonce, told);
   }
 
   /**
@@ -89,7 +96,7 @@ export class LockCells {
       if (record === turn.seen.record) return turn;
       const at = this.#next();
       try {
-        const version = await this.#write(name, turn.seen.version, record);
+        const version = await this.#write(name, turn.seen, record);
         if (version !== undefined) return { seen: written(version, record), at };
       } catch (error) {
         if (!(error instanceof OutcomeUnknown)) throw error;
@@ -112,13 +119,15 @@ export class LockCells {
     return this.#events;
   }
 
-  #write(name: string, expected: number, record: LockRecord | undefined): Promise<number | undefined> {
+  #write(name: string, seen: Seen, record: LockRecord | undefined): Promise<number | undefined> {
     const ttlMs = record && keepMs(record);
+    const tell = concerned(seen.record, record).map((nonce) => TURN_PREFIX + nonce);
     return this.#register.write({
       name: cellName(name),
-      expected,
+      expected: seen.version,
       value: record && JSON.stringify(record),
       ...(ttlMs === undefined ? {} : { ttlMs }),
+      ...(tell.length === 0 ? {} : { tell }),
     });
   }
 }

@@ -240,8 +240,8 @@ export class Store {
         return this.#parts.cells.list(request.prefix, this.#now().monotonic);
       case "watchCell": {
         const version = this.#parts.cells.version(request.name, this.#now().monotonic);
-        if (version !== request.version) return version;
-        this.#waiting.addCell(call, request);
+        if (request.version !== undefined && version !== request.version) return version;
+        this.#waiting.addCell(call, { name: request.name, version });
         return WAITS;
       }
       case "outcome": {

@@ -94,7 +94,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: "nobody is told of changes",
     breaks: ["prompt"],
     make: () => ({
-      store: (inner) => new RegisterPassThrough(inner, { watch: async () => ({ stop: () => undefined }) }),
+      store: (inner) => new RegisterPassThrough(inner, { watch: deaf, listen: deaf }),
     }),
   },
   { name: "sessions never run out", breaks: ["served", "nothing left"], make: keepSessions },
@@ -217,4 +217,9 @@ function keepSessions(): Plant {
         read: async (name) => (await inner.read(name)) ?? (name.startsWith("session/") ? last.get(name) : undefined),
       }),
   };
+}
+
+/** Never calls back. */
+async function deaf(): Promise<{ stop(): void }> {
+  return { stop: () => undefined };
 }
