@@ -110,6 +110,8 @@ export class Acquisition {
   }
 
   async #acquire(): Promise<AcquireResult> {
+    const known = this.#isGivenUp() ? undefined : this.#parts.cells.remembered(this.#request.name);
+    if (known !== undefined) return await this.#wait(known);
     const seen = await this.#try();
     const held = this.#result(seen);
     if (held !== undefined) return this.#checked(held);
@@ -152,22 +154,22 @@ export class Acquisition {
     return dead;
   }
 
-  async #wait(tried: Seen): Promise<AcquireResult> {
+  async #wait(known: Seen): Promise<AcquireResult> {
     const { clock, closing, cells } = this.#parts;
     const bell = new Bell(clock);
     const signals = [this.#request.signal, this.#session.over.signal, closing];
     for (const signal of signals) signal.addEventListener("abort", bell.ring);
     let ear: { stop(): void } | undefined;
     let watch: { stop(): void } | undefined;
-    let from: Seen | undefined = tried;
+    let from: Seen | undefined = known;
     try {
       for (;;) {
         try {
           // Whoever listens before it takes its place misses nothing. What was read before holds only if the store says so.
           ear ??= await cells.listen(this.#waiter.nonce, bell.ring);
-          const known = from;
+          const begin = from;
           from = undefined;
-          const found = await this.#look(known);
+          const found = await this.#look(begin);
           if ("ok" in found) return found;
           if (found.hasPlace) {
             watch?.stop();

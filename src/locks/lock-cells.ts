@@ -27,6 +27,8 @@ const TURN_PREFIX = "turn/";
 const MOST_UNKNOWN = 3;
 /** Those who lose the race for a cell again and again spread over this time. */
 const LONGEST_STEP_BACK_MS = 64;
+/** Locks in use at a time by one process for which others wait; of more, the first are forgotten and read again. */
+const MOST_REMEMBERED = 1_000;
 
 /** The cells of the locks: reading, and changing by compare-and-swap until it takes. */
 export class LockCells {
@@ -35,6 +37,8 @@ export class LockCells {
   readonly #random: () => number;
   /** By lock: the last of those who take turns. */
   readonly #turns = new Map<string, Promise<Turn>>();
+  /** As this process last saw them: locks that others wait for. */
+  readonly #remembered = new Map<string, Seen>();
   #events = 0;
 
   constructor(register: Register, clock: Clock, random: () => number) {
@@ -46,6 +50,11 @@ export class LockCells {
   async read(name: string): Promise<Seen> {
     const cell = await this.#register.read(cellName(name));
     return cell === undefined ? UNSEEN : { version: cell.version, record: recordIn(cell) };
+  }
+
+  /** Where a change that will be compared can begin, without asking. Whoever lets go of a lock that is wanted soon wants it again. */
+  remembered(name: string): Seen | undefined {
+    return this.#remembered.get(name);
   }
 
   async list(): Promise<readonly { readonly name: string; readonly record: LockRecord }[]> {
@@ -82,7 +91,9 @@ export class LockCells {
             .then((start) => this.#take(name, start, step, unknown));
     this.#turns.set(name, turn);
     try {
-      return (await turn).seen;
+      const { seen } = await turn;
+      this.#remember(name, seen);
+      return seen;
     } finally {
       if (this.#turns.get(name) === turn) this.#turns.delete(name);
     }
@@ -107,6 +118,14 @@ export class LockCells {
       if (attempt > 0) await pause(this.#clock, this.#random() * Math.min(2 ** attempt, LONGEST_STEP_BACK_MS));
       turn = await this.#look(name);
     }
+  }
+
+  #remember(name: string, seen: Seen): void {
+    this.#remembered.delete(name);
+    if (seen.record === undefined || seen.record.waiters.length === 0) return;
+    this.#remembered.set(name, seen);
+    const [first] = this.#remembered.keys();
+    if (first !== undefined && this.#remembered.size > MOST_REMEMBERED) this.#remembered.delete(first);
   }
 
   async #look(name: string): Promise<Turn> {

@@ -125,11 +125,13 @@ export class NatsRegister implements Register {
   async #create(change: Change): Promise<number | undefined> {
     const known = this.#tombstones.get(change.subject);
     const isThere = known !== undefined && this.#clock.monotonic() - known.at < CERTAIN_MS;
-    for (let below = isThere ? known.sequence : 0; ;) {
+    for (let below = isThere ? known.sequence : 0, isSeen = false; ;) {
       const version = await this.#put(change, below);
       if (version !== undefined) return version;
       const last = await this.#last(change.subject);
-      if (last !== undefined && !isTombstone(last)) return undefined;
+      // Only a cell takes the place of a tombstone that was seen just now: there was one, even if it has gone again.
+      if (last !== undefined && (isSeen || !isTombstone(last))) return undefined;
+      isSeen = last !== undefined;
       below = last?.sequence ?? 0;
     }
   }
