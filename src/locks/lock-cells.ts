@@ -147,6 +147,8 @@ export class LockCells {
       value: record && JSON.stringify(record),
       ...(ttlMs === undefined ? {} : { ttlMs }),
       ...(tell.length === 0 ? {} : { tell }),
+      // One more in line: whoever has the lock has it still.
+      isQuiet: record !== undefined && record.holders === seen.record?.holders,
     });
   }
 }

@@ -47,4 +47,6 @@ export interface WriteRequest {
   readonly ttlMs?: number;
   /** Names whose listeners are to hear of it when it is written. */
   readonly tell?: readonly string[];
+  /** Nobody is in a hurry to hear of it: those who watch the cell may be told a second later, if that is cheaper. */
+  readonly isQuiet?: boolean;
 }

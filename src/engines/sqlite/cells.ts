@@ -37,7 +37,7 @@ export class Cells {
     return this.#statements.list.all(prefix, prefix + LAST_CHARACTER, Math.floor(monotonic)).map(readCell);
   }
 
-  write(tx: Transaction, { name, expected, value, ttlMs, tell }: Requests["writeCell"]): number | undefined {
+  write(tx: Transaction, { name, expected, value, ttlMs, tell, isQuiet }: Requests["writeCell"]): number | undefined {
     if (this.version(name, tx.monotonic) !== expected) return undefined;
     const version = tx.next();
     if (value === undefined) this.#statements.remove.run(name);
@@ -50,7 +50,8 @@ export class Cells {
     for (const told of tell)
       this.#statements.save.run(told, tx.next(), "", tx.monotonic, tx.monotonic + TOLD_MS, tx.wall + TOLD_MS);
     for (const changed of [name, ...tell]) tx.cells.add(changed);
-    tx.news = true;
+    // Others who watch look by themselves, twice a second.
+    if (!isQuiet || tell.length > 0) tx.news = true;
     return version;
   }
 

@@ -90,6 +90,7 @@ export interface Requests {
     readonly value: string | undefined;
     readonly ttlMs: number | undefined;
     readonly tell: readonly string[];
+    readonly isQuiet: boolean;
   };
   listCells: { readonly prefix: string };
   /** Waits until the cell is at another version than this; 0 stands for no cell. Undefined: than it is at now. */

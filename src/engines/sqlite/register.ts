@@ -21,8 +21,8 @@ export class SqliteRegister implements Register {
     return this.#link.call("readCell", { name });
   }
 
-  write({ name, expected, value, ttlMs, tell = [] }: WriteRequest): Promise<number | undefined> {
-    return this.#link.call("writeCell", { name, expected, value, ttlMs, tell });
+  write({ name, expected, value, ttlMs, tell = [], isQuiet = false }: WriteRequest): Promise<number | undefined> {
+    return this.#link.call("writeCell", { name, expected, value, ttlMs, tell, isQuiet });
   }
 
   list(prefix: string): Promise<readonly Cell[]> {
