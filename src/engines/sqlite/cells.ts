@@ -50,8 +50,8 @@ export class Cells {
     for (const told of tell)
       this.#statements.save.run(told, tx.next(), "", tx.monotonic, tx.monotonic + TOLD_MS, tx.wall + TOLD_MS);
     for (const changed of [name, ...tell]) tx.cells.add(changed);
-    // Others who watch look by themselves, twice a second.
-    if (!isQuiet || tell.length > 0) tx.news = true;
+    // Those in other processes look by themselves, twice a second.
+    for (const news of isQuiet ? tell : [name, ...tell]) tx.cellNews.add(news);
     return version;
   }
 
