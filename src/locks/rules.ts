@@ -88,13 +88,15 @@ export function ahead(record: LockRecord | undefined, nonce: string): readonly W
  */
 export function concerned(before: LockRecord | undefined, after: LockRecord | undefined): readonly string[] {
   if (before === undefined || after === undefined) return [];
+  const waited = new Set(before.waiters.map(({ nonce }) => nonce));
   const hasFreeSlot = after.holders.length < after.slots;
   const isConcerned = ({ nonce }: Waiter): boolean => {
     if (holderOf(after, nonce) !== undefined || (hasFreeSlot && after.waiters[0]?.nonce === nonce)) return true;
     const known = ahead(before, nonce);
     return ahead(after, nonce).some((one) => known.every((other) => other.nonce !== one.nonce));
   };
-  return before.waiters.filter(isConcerned).map(({ nonce }) => nonce);
+  const those = everyone(after).filter((one) => waited.has(one.nonce) && isConcerned(one));
+  return those.map(({ nonce }) => nonce);
 }
 
 /** The waiter at the end of the line, where there is room; and holding at once, where a slot is free. */
