@@ -1,18 +1,19 @@
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { Wake } from "./wake.ts";
 
-/** Of as many who wait, one or two wake up for what concerns one of them; and there are never more files than this. */
+/** For each kind of cell: of as many who wait, one or two wake up for what concerns one of them, and the files stay few. */
 const BELLS = 16;
 
 /**
  * Wakes those in other processes who watch cells. With one bell for all, each hand-over of a lock would wake every process that
- * waits for any, which costs more than the hand-over. So each cell has one of a few, by its name: a file like the one of `Wake`,
+ * waits for any, which costs more than the hand-over. So each cell has one of a few, by its kind and name: a file like the one of `Wake`,
  * made by the first who listens there. Where there is none, nobody listens.
  */
 export class CellBells {
   readonly #file: string;
   readonly #onRing: () => void;
-  readonly #heard = new Map<number, Wake>();
+  /** Undefined: it cannot be listened to, and only the rare looks remain. */
+  readonly #heard = new Map<string, Wake | undefined>();
 
   constructor(file: string, onRing: () => void) {
     this.#file = file;
@@ -24,11 +25,11 @@ export class CellBells {
     const wanted = new Set(names.map(bellOf));
     for (const [bell, wake] of this.#heard) {
       if (wanted.has(bell)) continue;
-      wake.close();
+      wake?.close();
       this.#heard.delete(bell);
     }
     const fresh = [...wanted].filter((bell) => !this.#heard.has(bell));
-    for (const bell of fresh) this.#heard.set(bell, new Wake(this.#path(bell), this.#onRing));
+    for (const bell of fresh) this.#heard.set(bell, this.#listen(bell));
     return fresh.length > 0;
   }
 
@@ -40,7 +41,15 @@ export class CellBells {
     this.hear([]);
   }
 
-  #ring(bell: number): void {
+  #listen(bell: string): Wake | undefined {
+    try {
+      return new Wake(this.#path(bell), this.#onRing);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #ring(bell: string): void {
     try {
       const descriptor = openSync(this.#path(bell), constants.O_WRONLY);
       try {
@@ -53,13 +62,13 @@ export class CellBells {
     }
   }
 
-  #path(bell: number): string {
+  #path(bell: string): string {
     return `${this.#file}-wake-${bell}`;
   }
 }
 
-function bellOf(name: string): number {
+function bellOf(name: string): string {
   let hash = 0;
   for (let at = 0; at < name.length; at += 1) hash = (hash * 31 + name.charCodeAt(at)) >>> 0;
-  return hash % BELLS;
+  return `${name.slice(0, name.indexOf("/"))}-${hash % BELLS}`;
 }
