@@ -109,7 +109,7 @@ test("a request that arrives a second time, after all was over, ends with its se
     SHORT_LEASE_MS,
   );
   await ann.locks.release({ hold: await take(ann) });
-  const [again] = requests.filter(({ name }) => name === "lock/twice");
+  const again = requests.find(({ name }) => name === "lock/twice");
   assert.ok(again !== undefined && (await inner.write(again)) !== undefined, "It took effect");
   const ben = await contend(new MemoryRegister(cells), "twice");
   assert.equal((await ben.locks.read("twice"))?.holders[0]?.session, ann.session.id);

@@ -97,6 +97,16 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
       store: (inner) => new RegisterPassThrough(inner, { watch: deaf, listen: deaf }),
     }),
   },
+  {
+    name: "a write tells only the last of those whom it concerns",
+    breaks: ["prompt"],
+    make: () => ({
+      register: (inner) =>
+        new RegisterPassThrough(inner, {
+          write: ({ tell = [], ...request }) => inner.write({ ...request, tell: tell.slice(1) }),
+        }),
+    }),
+  },
   { name: "sessions never run out", breaks: ["served", "nothing left"], make: keepSessions },
   {
     name: "fences start over",
