@@ -84,8 +84,7 @@ export class NatsRegister implements Register {
         : { subject, nonce, data: `${CELL}${nonce}\n${value}`, ttlSeconds: secondsOf(ttlMs) };
     return await this.#run("a change of a lock", async () => {
       const at = this.#clock.monotonic();
-      const version = expected === 0 ? await this.#create(change) : await this.#put(change, expected);
-      if (version !== undefined) this.#tell(tell);
+      const version = await this.#change(change, expected, tell);
       this.#tombstones.delete(subject);
       if (version !== undefined && value === undefined) this.#remember(subject, version, at);
       return version;
@@ -119,6 +118,18 @@ export class NatsRegister implements Register {
     this.#watches.close();
     this.#listeners.close();
     await Promise.resolve();
+  }
+
+  async #change(change: Change, expected: number, tell: readonly string[]): Promise<number | undefined> {
+    try {
+      const version = expected === 0 ? await this.#create(change) : await this.#put(change, expected);
+      if (version !== undefined) this.#tell(tell);
+      return version;
+    } catch (error) {
+      // It may have been written. Who is told for nothing looks, and finds nothing.
+      if (error instanceof OutcomeUnknown) this.#tell(tell);
+      throw error;
+    }
   }
 
   /** Only a tombstone may be in the way. */

@@ -98,7 +98,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     }),
   },
   {
-    name: "a write tells only the last of those whom it concerns",
+    name: "a write does not tell the first of those whom it concerns",
     breaks: ["prompt"],
     make: () => ({
       register: (inner) =>
