@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync, writeSync } from "node:fs";
+import { closeSync, constants, existsSync, openSync, writeSync } from "node:fs";
 import { Wake } from "./wake.ts";
 
 /** For each kind of cell: of as many who wait, one or two wake up for what concerns one of them, and the files stay few. */
@@ -50,15 +50,18 @@ export class CellBells {
   }
 
   #ring(bell: string): void {
+    const path = this.#path(bell);
+    // Most locks are taken and freed with nobody waiting, and an error costs ten times this question.
+    if (!existsSync(path)) return;
     try {
-      const descriptor = openSync(this.#path(bell), constants.O_WRONLY);
+      const descriptor = openSync(path, constants.O_WRONLY);
       try {
         writeSync(descriptor, "!", 0);
       } finally {
         closeSync(descriptor);
       }
     } catch {
-      // Nobody has ever listened; or the disk is full, which must not fail work that is already stored.
+      // A full disk must not fail work that is already stored.
     }
   }
 
