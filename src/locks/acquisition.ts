@@ -3,7 +3,6 @@ import { InvalidInput, SessionLost } from "../domain/errors.ts";
 import { Bell } from "./bell.ts";
 import { Delays } from "./delays.ts";
 import { type LockCells, type Seen, UNSEEN } from "./lock-cells.ts";
-import type { LockEars } from "./lock-ears.ts";
 import { Lookout } from "./lookout.ts";
 import { isOutage, OUTAGE_PAUSE_MS } from "./outage.ts";
 import type { AcquireRequest, AcquireResult, LockHold } from "./port.ts";
@@ -40,9 +39,16 @@ export class OwnHold {
   }
 }
 
+/** Of one who has nothing but to wait. */
+interface Outlook {
+  /** In the record; those beyond the most it keeps are not. */
+  readonly hasPlace: boolean;
+  /** When to look even if nobody tells it to. */
+  readonly againMs: number;
+}
+
 export interface AcquisitionParts {
   readonly cells: LockCells;
-  readonly ears: LockEars;
   readonly sessions: Sessions;
   readonly clock: Clock;
   /** Fires when the connection closes. */
@@ -104,13 +110,15 @@ export class Acquisition {
   }
 
   async #acquire(): Promise<AcquireResult> {
+    const known = this.#isGivenUp() ? undefined : this.#parts.cells.remembered(this.#request.name);
+    if (known !== undefined) return await this.#wait(known);
     const seen = await this.#try();
     const held = this.#result(seen);
     if (held !== undefined) return this.#checked(held);
     return this.#isGivenUp() ? this.#refused(seen) : await this.#wait(seen);
   }
 
-  /** Takes a slot if one is free now. Those who seem to be in the way must live. */
+  /** Takes a slot if one is free now. Those who seem to be in the way must live; one who waits sees to that from its place in line. */
   async #try(): Promise<Seen> {
     let dead = NOBODY;
     let seen = UNSEEN;
@@ -121,7 +129,7 @@ export class Acquisition {
         const joined = join(rest, this.#waiter, this.#request.slots, moment);
         return holderOf(joined, this.#waiter.nonce) === undefined ? rest : joined;
       });
-      if (holderOf(seen.record, this.#waiter.nonce) !== undefined) return seen;
+      if (holderOf(seen.record, this.#waiter.nonce) !== undefined || !this.#isGivenUp()) return seen;
       const found = await this.#deadInTheWay(seen.record);
       if (found.size === 0) return seen;
       dead = found;
@@ -146,25 +154,31 @@ export class Acquisition {
     return dead;
   }
 
-  async #wait(tried: Seen): Promise<AcquireResult> {
-    const { clock, closing, ears } = this.#parts;
+  async #wait(known: Seen): Promise<AcquireResult> {
+    const { clock, closing, cells } = this.#parts;
     const bell = new Bell(clock);
     const signals = [this.#request.signal, this.#session.over.signal, closing];
     for (const signal of signals) signal.addEventListener("abort", bell.ring);
+    let ear: { stop(): void } | undefined;
     let watch: { stop(): void } | undefined;
-    let from: Seen | undefined = tried;
+    let from: Seen | undefined = known;
     try {
       for (;;) {
         try {
-          // Whoever listens before it reads misses nothing. What was read before holds only if the store says so.
-          watch ??= await ears.listen(this.#request.name, (seen) => {
-            from = seen;
-            bell.ring();
-          });
-          const known = from;
+          // Whoever listens before it takes its place misses nothing. What was read before holds only if the store says so.
+          ear ??= await cells.listen(this.#waiter.nonce, bell.ring);
+          const begin = from;
           from = undefined;
-          const found = await this.#look(known);
+          const found = await this.#look(begin);
           if ("ok" in found) return found;
+          if (found.hasPlace) {
+            watch?.stop();
+            watch = undefined;
+          } else if (watch === undefined) {
+            // Nobody can tell one who is not in the record, so it hears of every change; and looks once more, because of those before.
+            watch = await cells.watch(this.#request.name, bell.ring);
+            continue;
+          }
           const leftMs = this.#session.leaseMs - elapsedMs(clock, this.#session.since);
           await bell.next(Math.min(found.againMs, Math.max(leftMs, 0)));
         } catch (error) {
@@ -173,13 +187,14 @@ export class Acquisition {
         }
       }
     } finally {
+      ear?.stop();
       watch?.stop();
       for (const signal of signals) signal.removeEventListener("abort", bell.ring);
     }
   }
 
-  /** Takes its place and what is due to it, and looks after who is ahead. If there is nothing but to wait: when to look again. */
-  async #look(from: Seen | undefined): Promise<AcquireResult | { readonly againMs: number }> {
+  /** Takes its place and what is due to it, and looks after who is ahead. */
+  async #look(from: Seen | undefined): Promise<AcquireResult | Outlook> {
     let seen = from;
     let dead = NOBODY;
     for (;;) {
@@ -193,7 +208,9 @@ export class Acquisition {
       if (held !== undefined) return this.#checked(held);
       if (seen.record?.slots !== this.#request.slots) dead = await this.#deadInTheWay(seen.record);
       else dead = await this.#lookout.findDead(ahead(seen.record, this.#waiter.nonce));
-      if (dead.size === 0) return { againMs: Math.min(this.#lookout.nextMs(), moment.nextMs(seen.record)) };
+      if (dead.size > 0) continue;
+      const hasPlace = everyone(seen.record).some(({ nonce }) => nonce === this.#waiter.nonce);
+      return { hasPlace, againMs: Math.min(this.#lookout.nextMs(), moment.nextMs(seen.record)) };
     }
   }
 

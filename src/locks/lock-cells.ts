@@ -1,7 +1,7 @@
 import { type Clock, pause } from "../domain/clock.ts";
 import { BatonError, OutcomeUnknown } from "../domain/errors.ts";
 import type { Cell, Register } from "./register.ts";
-import { keepMs, type LockRecord, withFences } from "./rules.ts";
+import { concerned, keepMs, type LockRecord, withFences } from "./rules.ts";
 
 /** A lock's record as it was at a version. Version 0: there was none. */
 export interface Seen {
@@ -21,10 +21,14 @@ interface Turn {
 }
 
 const PREFIX = "lock/";
+/** What one who waits listens to, by its nonce. */
+const TURN_PREFIX = "turn/";
 /** A store that loses so many replies in a row is better waited for than asked again. */
 const MOST_UNKNOWN = 3;
 /** Those who lose the race for a cell again and again spread over this time. */
 const LONGEST_STEP_BACK_MS = 64;
+/** Locks in use at a time by one process for which others wait; of more, the first are forgotten and read again. */
+const MOST_REMEMBERED = 1_000;
 
 /** The cells of the locks: reading, and changing by compare-and-swap until it takes. */
 export class LockCells {
@@ -33,6 +37,8 @@ export class LockCells {
   readonly #random: () => number;
   /** By lock: the last of those who take turns. */
   readonly #turns = new Map<string, Promise<Turn>>();
+  /** As this process last saw them: locks that others wait for. */
+  readonly #remembered = new Map<string, Seen>();
   #events = 0;
 
   constructor(register: Register, clock: Clock, random: () => number) {
@@ -46,6 +52,11 @@ export class LockCells {
     return cell === undefined ? UNSEEN : { version: cell.version, record: recordIn(cell) };
   }
 
+  /** Where a change that will be compared can begin, without asking. Whoever lets go of a lock that is wanted soon wants it again. */
+  remembered(name: string): Seen | undefined {
+    return this.#remembered.get(name);
+  }
+
   async list(): Promise<readonly { readonly name: string; readonly record: LockRecord }[]> {
     const cells = await this.#register.list(PREFIX);
     return cells.map((cell) => ({ name: cell.name.slice(PREFIX.length), record: recordIn(cell) }));
@@ -53,6 +64,11 @@ export class LockCells {
 
   watch(name: string, changed: () => void): Promise<{ stop(): void }> {
     return this.#register.watch(cellName(name), changed);
+  }
+
+  /** Tells one who waits of changes that concern it. */
+  listen(nonce: string, told: () => void): Promise<{ stop(): void }> {
+    return this.#register.listen(TURN_PREFIX + nonce, told);
   }
 
   /**
@@ -75,7 +91,9 @@ export class LockCells {
             .then((start) => this.#take(name, start, step, unknown));
     this.#turns.set(name, turn);
     try {
-      return (await turn).seen;
+      const { seen } = await turn;
+      this.#remember(name, seen);
+      return seen;
     } finally {
       if (this.#turns.get(name) === turn) this.#turns.delete(name);
     }
@@ -89,7 +107,7 @@ export class LockCells {
       if (record === turn.seen.record) return turn;
       const at = this.#next();
       try {
-        const version = await this.#write(name, turn.seen.version, record);
+        const version = await this.#write(name, turn.seen, record);
         if (version !== undefined) return { seen: written(version, record), at };
       } catch (error) {
         if (!(error instanceof OutcomeUnknown)) throw error;
@@ -102,6 +120,14 @@ export class LockCells {
     }
   }
 
+  #remember(name: string, seen: Seen): void {
+    this.#remembered.delete(name);
+    if (seen.record === undefined || seen.record.waiters.length === 0) return;
+    this.#remembered.set(name, seen);
+    const [first] = this.#remembered.keys();
+    if (first !== undefined && this.#remembered.size > MOST_REMEMBERED) this.#remembered.delete(first);
+  }
+
   async #look(name: string): Promise<Turn> {
     const at = this.#next();
     return { at, seen: await this.read(name) };
@@ -112,13 +138,17 @@ export class LockCells {
     return this.#events;
   }
 
-  #write(name: string, expected: number, record: LockRecord | undefined): Promise<number | undefined> {
+  #write(name: string, seen: Seen, record: LockRecord | undefined): Promise<number | undefined> {
     const ttlMs = record && keepMs(record);
+    const tell = concerned(seen.record, record).map((nonce) => TURN_PREFIX + nonce);
     return this.#register.write({
       name: cellName(name),
-      expected,
+      expected: seen.version,
       value: record && JSON.stringify(record),
       ...(ttlMs === undefined ? {} : { ttlMs }),
+      ...(tell.length === 0 ? {} : { tell }),
+      // One more in line: whoever has the lock has it still.
+      isQuiet: record !== undefined && record.holders === seen.record?.holders,
     });
   }
 }

@@ -10,7 +10,6 @@ import { Closed, InvalidInput } from "../domain/errors.ts";
 import { LONGEST_LEASE_MS, SHORTEST_LEASE_MS } from "../domain/lease.ts";
 import { Acquisition, type AcquisitionParts, OwnHold } from "./acquisition.ts";
 import { momentOf } from "./delays.ts";
-import { LockEars } from "./lock-ears.ts";
 import { LockCells } from "./lock-cells.ts";
 import { Lookout } from "./lookout.ts";
 import { followLock } from "./follow-lock.ts";
@@ -73,7 +72,6 @@ class LocksOnRegister implements port.Locks {
     this.#sessions = new Sessions(register, clock);
     this.#parts = {
       cells: this.#cells,
-      ears: new LockEars(this.#cells),
       sessions: this.#sessions,
       clock,
       closing: this.#closing.signal,

@@ -20,6 +20,12 @@ export interface Register {
    */
   watch(name: string, changed: () => void): Promise<{ stop(): void }>;
 
+  /**
+   * Calls back when a write has told this name, after which the write can be read. A hint, too: it may come too often, late, or be
+   * lost with the connection, after which it is called once. The name stands for no cell, only for whoever listens.
+   */
+  listen(name: string, told: () => void): Promise<{ stop(): void }>;
+
   /** The cells whose names begin with the prefix, which holds at least a kind and its `/`; by name. */
   list(prefix: string): Promise<readonly Cell[]>;
 
@@ -39,4 +45,8 @@ export interface WriteRequest {
   readonly value: string | undefined;
   /** The store removes the cell by itself when it was not written for this long; never earlier. */
   readonly ttlMs?: number;
+  /** Names whose listeners are to hear of it when it is written. */
+  readonly tell?: readonly string[];
+  /** Nobody is in a hurry to hear of it: those who watch the cell may be told a second later, if that is cheaper. */
+  readonly isQuiet?: boolean;
 }

@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import {
   ahead,
   bury,
+  concerned,
   holderOf,
   join,
   keepMs,
@@ -82,6 +83,37 @@ describe("how a lock changes", () => {
     const record = joined("a", "b", "c");
     const seen = (nonce: string): string[] => ahead(record, nonce).map((one) => one.nonce);
     assert.deepEqual([seen("b"), seen("c"), seen("without a place")], [["a"], ["b"], ["c"]]);
+  });
+
+  test("a change concerns who holds now, who has somebody new ahead, and nobody else", () => {
+    const line = joined("a", "b", "c", "d", "e");
+    assert.deepEqual(concerned(line, join(line, waiter("f"), 1, at(0))), [], "one more in line");
+    assert.deepEqual(concerned(line, leave(line, "a", at(0))), ["b"], "a release: c still looks after b");
+    assert.deepEqual(concerned(line, leave(line, "c", at(0))), ["d"], "one gave up");
+    assert.deepEqual(
+      concerned(line, leave(line, "b", at(0))),
+      ["c"],
+      "the first gave up: the next looks after the holder",
+    );
+    assert.deepEqual(
+      concerned(line, leave(line, "a", at(0), 1_000)),
+      ["b"],
+      "the first waits for the lock's retirement",
+    );
+    assert.deepEqual(concerned(undefined, joined("a")), []);
+    assert.deepEqual(concerned(joined("a"), undefined), []);
+  });
+
+  test("a change concerns the first in line while a slot is free", () => {
+    const two = withFences(join(withFences(join(undefined, waiter("a"), 2, at(0)), 1), waiter("b"), 2, at(0)), 2);
+    const crowd = ["c", "d", "e"].reduce((record, nonce) => join(record, waiter(nonce), 2, at(0)), two);
+    const buried = bury(crowd, new Set(["session a", "session b"]), at(0));
+    assert.deepEqual(
+      concerned(crowd, buried),
+      ["c", "d"],
+      "c holds, and d can have the other slot by a write of its own",
+    );
+    assert.deepEqual(concerned(crowd, leave(crowd, "a", at(0))), ["c", "d"], "d looks after b, too");
   });
 
   test("the line has an end", () => {

@@ -82,6 +82,23 @@ export function ahead(record: LockRecord | undefined, nonce: string): readonly W
   return place === 0 || before === undefined ? record.holders : [before];
 }
 
+/**
+ * Whom a change concerns, of those who waited before it: who holds now, who has somebody new to look after, and the first in line
+ * while not all slots are held. Nobody else is woken, so that a hand-over costs the same however many wait.
+ */
+export function concerned(before: LockRecord | undefined, after: LockRecord | undefined): readonly string[] {
+  if (before === undefined || after === undefined) return [];
+  const waited = new Set(before.waiters.map(({ nonce }) => nonce));
+  const hasFreeSlot = after.holders.length < after.slots;
+  const isConcerned = ({ nonce }: Waiter): boolean => {
+    if (holderOf(after, nonce) !== undefined || (hasFreeSlot && after.waiters[0]?.nonce === nonce)) return true;
+    const known = ahead(before, nonce);
+    return ahead(after, nonce).some((one) => known.every((other) => other.nonce !== one.nonce));
+  };
+  const those = everyone(after).filter((one) => waited.has(one.nonce) && isConcerned(one));
+  return those.map(({ nonce }) => nonce);
+}
+
 /** The waiter at the end of the line, where there is room; and holding at once, where a slot is free. */
 export function join(record: LockRecord | undefined, waiter: Waiter, slots: number, moment: Moment): LockRecord {
   const before = record === undefined || everyone(record).length === 0 ? { ...(record ?? NOBODY), slots } : record;

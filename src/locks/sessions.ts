@@ -140,7 +140,13 @@ export class Sessions {
 
   #write(id: string, expected: number, { owner, leaseMs }: SessionRequest): Promise<number | undefined> {
     const sign: Sign = { owner, leaseMs, at: this.#clock.wall() };
-    return this.#register.write({ name: PREFIX + id, expected, value: JSON.stringify(sign), ttlMs: leaseMs });
+    return this.#register.write({
+      name: PREFIX + id,
+      expected,
+      value: JSON.stringify(sign),
+      ttlMs: leaseMs,
+      isQuiet: true,
+    });
   }
 }
 

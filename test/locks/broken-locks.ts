@@ -81,7 +81,7 @@ export const brokenLocks: readonly BrokenLocks[] = [
     register: (inner) => ({ write: (request) => inner.write({ ...request, value: lastFirst(request.value) }) }),
   })),
   broken("prompt", "tell nobody of changes", () => ({
-    register: () => ({ watch: async () => ({ stop: () => undefined }) }),
+    register: () => ({ watch: deaf, listen: deaf }),
   })),
   broken("prompt", "free nothing when a session is closed", () => ({
     locks: () => ({ closeSession: async () => undefined }),
@@ -237,4 +237,9 @@ function delayAll(value: string | undefined): string | undefined {
     ...record,
     ...(first === undefined ? {} : { delays: [first, { ...first, until: first.until + 1 }] }),
   });
+}
+
+/** Never calls back. */
+async function deaf(): Promise<{ stop(): void }> {
+  return { stop: () => undefined };
 }

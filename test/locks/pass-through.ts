@@ -75,6 +75,10 @@ export class RegisterPassThrough implements Register {
     return this.#flaw.watch?.(name, changed) ?? this.#inner.watch(name, changed);
   }
 
+  listen(name: string, told: () => void): Promise<{ stop(): void }> {
+    return this.#flaw.listen?.(name, told) ?? this.#inner.listen(name, told);
+  }
+
   list(prefix: string): Promise<readonly Cell[]> {
     return this.#flaw.list?.(prefix) ?? this.#inner.list(prefix);
   }

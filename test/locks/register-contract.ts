@@ -219,6 +219,32 @@ function cases(target: RegisterTarget): Readonly<Record<string, Body>> {
       }
     },
 
+    "who listens hears of a write that tells it, and can read it then": async (context) => {
+      const [one, other] = await both(target, context);
+      const [name, ear] = [newName(), newName()];
+      const told = await observe(one, name, (changed) => one.listen(ear, changed));
+      let version = 0;
+      for (const value of ["a", "b", "c"]) {
+        version = written(await other.write({ name, expected: version, value, tell: [newName(), ear] }));
+        await told.is(value);
+      }
+      written(await one.write({ name, expected: version, value: "own", tell: [ear] }));
+      await told.is("own");
+      assert.equal(await one.read(ear).then((cell) => cell?.value ?? ""), "", "Nothing is kept under the name");
+      told.stop();
+    },
+
+    "who begins to listen, and then reads, misses nothing": async (context) => {
+      const [one, other] = await both(target, context);
+      for (let round = 0; round < 50; round += 1) {
+        const [name, ear] = [newName(), newName()];
+        const writing = other.write({ name, expected: 0, value: "a", tell: [ear] });
+        const [told] = await Promise.all([observe(one, name, (changed) => one.listen(ear, changed)), writing]);
+        await told.is("a");
+        told.stop();
+      }
+    },
+
     "a change is heard soon": async (context) => {
       const [one, other] = await both(target, context);
       const name = newName();
@@ -300,9 +326,13 @@ function heardAfterwards(target: RegisterTarget): Body {
 }
 
 /** A watch that reads the cell whenever it hears of it, and tells when it stands as it is waited for. */
-export async function observe(register: Register, name: string): Promise<Observed> {
+export async function observe(
+  register: Register,
+  name: string,
+  watch = (changed: () => void): Promise<{ stop(): void }> => register.watch(name, changed),
+): Promise<Observed> {
   const observed = new Observed(register, name);
-  await observed.begin();
+  await observed.begin(watch);
   return observed;
 }
 
@@ -318,8 +348,8 @@ class Observed {
     this.#name = name;
   }
 
-  async begin(): Promise<void> {
-    this.#watch = await this.#register.watch(this.#name, () => {
+  async begin(watch: (changed: () => void) => Promise<{ stop(): void }>): Promise<void> {
+    this.#watch = await watch(() => {
       this.count += 1;
       this.#wake();
     });

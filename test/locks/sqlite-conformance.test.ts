@@ -18,6 +18,7 @@ async function openRegister(): Promise<Register> {
     read: (name) => register.read(name),
     write: (request) => register.write(request),
     watch: (name, changed) => register.watch(name, changed),
+    listen: (name, told) => register.listen(name, told),
     list: (prefix) => register.list(prefix),
     close: () => engine.close(),
   };

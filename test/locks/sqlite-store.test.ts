@@ -130,7 +130,7 @@ function call<K extends "writeCell" | "listCells">(store: Store, kind: K, reques
 }
 
 function write(store: Store, name: string, ttlMs: number | undefined): void {
-  assert.ok(call(store, "writeCell", { name, expected: 0, value: "v", ttlMs }) !== undefined);
+  assert.ok(call(store, "writeCell", { name, expected: 0, value: "v", ttlMs, tell: [], isQuiet: false }) !== undefined);
 }
 
 function names(store: Store): readonly string[] {

@@ -42,14 +42,22 @@ export class TroubledRegister implements Register {
     return this.#alive(() => this.#inner.list(prefix));
   }
 
-  async watch(name: string, changed: () => void): Promise<{ stop(): void }> {
-    const watch = await this.#alive(() => this.#inner.watch(name, changed));
-    this.#watches.add(watch);
-    return watch;
+  watch(name: string, changed: () => void): Promise<{ stop(): void }> {
+    return this.#begin(() => this.#inner.watch(name, changed));
+  }
+
+  listen(name: string, told: () => void): Promise<{ stop(): void }> {
+    return this.#begin(() => this.#inner.listen(name, told));
   }
 
   close(): Promise<void> {
     return this.#inner.close();
+  }
+
+  async #begin(call: () => Promise<{ stop(): void }>): Promise<{ stop(): void }> {
+    const watch = await this.#alive(call);
+    this.#watches.add(watch);
+    return watch;
   }
 
   async #alive<T>(call: () => Promise<T>): Promise<T> {

@@ -25,13 +25,13 @@ export class MemoryCells {
     return cell === undefined || cell.goneAt <= this.#clock.monotonic() ? undefined : cell;
   }
 
-  write({ name, expected, value, ttlMs }: WriteRequest): number | undefined {
+  write({ name, expected, value, ttlMs, tell = [] }: WriteRequest): number | undefined {
     if ((this.read(name)?.version ?? 0) !== expected) return undefined;
     this.#lastVersion += 1;
     this.#cells.get(name)?.timer?.cancel();
     this.#cells.delete(name);
     if (value !== undefined) this.#put(name, this.#lastVersion, value, ttlMs);
-    for (const changed of this.#watches.get(name) ?? []) changed();
+    for (const told of [name, ...tell]) for (const changed of this.#watches.get(told) ?? []) changed();
     return this.#lastVersion;
   }
 
@@ -95,6 +95,10 @@ export class MemoryRegister implements Register {
         this.#watches.delete(watch);
       },
     };
+  }
+
+  listen(name: string, told: () => void): Promise<{ stop(): void }> {
+    return this.watch(name, told);
   }
 
   async close(): Promise<void> {

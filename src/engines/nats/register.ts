@@ -22,6 +22,8 @@ const TOMBSTONE_SECONDS = 1;
 /** Within so much of a tombstone's life, counted here from before a write, nothing can have come and vanished there. */
 const CERTAIN_MS = TOMBSTONE_SECONDS * 1_000 * 0.8;
 const MOST_TRIES = 6;
+/** Servers of a cluster tell each other in this time who listens. What was told before that is heard by looking once more. */
+const LISTENING_MS = 100;
 /** Well within the 4,096 bytes of a line of the protocol. */
 const LONGEST_TOKEN = 1_024;
 const KIND = /^[a-z]+$/;
@@ -42,21 +44,25 @@ export interface RegisterParts {
 
 export class NatsRegister implements Register {
   readonly #js: JetStream;
+  readonly #wire: Wire;
   readonly #clock: Clock;
   readonly #nonces: Nonces;
   readonly #subjects: Subjects;
   readonly #run: RegisterParts["run"];
   readonly #watches: Watches;
+  readonly #listeners: Watches;
   /** Of this process, as long as they are surely there: whoever lets go of a lock often takes it again. Oldest first. */
   readonly #tombstones = new Map<string, { readonly sequence: number; readonly at: number }>();
 
   constructor({ js, wire, clock, nonces, subjects, run }: RegisterParts) {
     this.#js = js;
+    this.#wire = wire;
     this.#clock = clock;
     this.#nonces = nonces;
     this.#subjects = subjects;
     this.#run = run;
     this.#watches = new Watches(wire, clock);
+    this.#listeners = new Watches(wire, clock, [LISTENING_MS]);
   }
 
   async read(name: string): Promise<Cell | undefined> {
@@ -69,7 +75,7 @@ export class NatsRegister implements Register {
     });
   }
 
-  async write({ name, expected, value, ttlMs }: WriteRequest): Promise<number | undefined> {
+  async write({ name, expected, value, ttlMs, tell = [] }: WriteRequest): Promise<number | undefined> {
     const subject = this.#subjectOf(name);
     const nonce = this.#nonces.next();
     const change: Change =
@@ -78,7 +84,7 @@ export class NatsRegister implements Register {
         : { subject, nonce, data: `${CELL}${nonce}\n${value}`, ttlSeconds: secondsOf(ttlMs) };
     return await this.#run("a change of a lock", async () => {
       const at = this.#clock.monotonic();
-      const version = expected === 0 ? await this.#create(change) : await this.#put(change, expected);
+      const version = await this.#change(change, expected, tell);
       this.#tombstones.delete(subject);
       if (version !== undefined && value === undefined) this.#remember(subject, version, at);
       return version;
@@ -89,6 +95,11 @@ export class NatsRegister implements Register {
     const subject = this.#subjectOf(name);
     // The stream need not be there to listen; but whoever may not listen should hear of it.
     return await this.#run("a look at a lock", () => Promise.resolve(this.#watches.add(subject, changed)));
+  }
+
+  async listen(name: string, told: () => void): Promise<{ stop(): void }> {
+    const subject = this.#subjectOfListener(name);
+    return await this.#run("waiting for a lock", () => Promise.resolve(this.#listeners.add(subject, told)));
   }
 
   async list(prefix: string): Promise<readonly Cell[]> {
@@ -105,18 +116,33 @@ export class NatsRegister implements Register {
 
   async close(): Promise<void> {
     this.#watches.close();
+    this.#listeners.close();
     await Promise.resolve();
+  }
+
+  async #change(change: Change, expected: number, tell: readonly string[]): Promise<number | undefined> {
+    try {
+      const version = expected === 0 ? await this.#create(change) : await this.#put(change, expected);
+      if (version !== undefined) this.#tell(tell);
+      return version;
+    } catch (error) {
+      // It may have been written. Who is told for nothing looks, and finds nothing.
+      if (error instanceof OutcomeUnknown) this.#tell(tell);
+      throw error;
+    }
   }
 
   /** Only a tombstone may be in the way. */
   async #create(change: Change): Promise<number | undefined> {
     const known = this.#tombstones.get(change.subject);
     const isThere = known !== undefined && this.#clock.monotonic() - known.at < CERTAIN_MS;
-    for (let below = isThere ? known.sequence : 0; ;) {
+    for (let below = isThere ? known.sequence : 0, isSeen = false; ;) {
       const version = await this.#put(change, below);
       if (version !== undefined) return version;
       const last = await this.#last(change.subject);
-      if (last !== undefined && !isTombstone(last)) return undefined;
+      // Only a cell takes the place of a tombstone that was seen just now: there was one, even if it has gone again.
+      if (last !== undefined && (isSeen || !isTombstone(last))) return undefined;
+      isSeen = last !== undefined;
       below = last?.sequence ?? 0;
     }
   }
@@ -145,6 +171,10 @@ export class NatsRegister implements Register {
     }
   }
 
+  #tell(names: readonly string[]): void {
+    for (const name of names) this.#wire.publish(this.#subjectOfListener(name), "");
+  }
+
   #last(subject: string): Promise<Stored | undefined> {
     return this.#js.last(this.#subjects.shared, subject);
   }
@@ -159,9 +189,12 @@ export class NatsRegister implements Register {
 
   #subjectOf(name: string): string {
     const { kind, rest } = split(name);
-    const token = tokenOf(rest);
-    if (token === "" || token.length > LONGEST_TOKEN) throw new InvalidInput("name", name, "a name of 1 to 768 bytes");
-    return this.#subjects.cell(kind, token);
+    return this.#subjects.cell(kind, checkedToken(name, rest));
+  }
+
+  #subjectOfListener(name: string): string {
+    const { kind, rest } = split(name);
+    return this.#subjects.told(kind, checkedToken(name, rest));
   }
 }
 
@@ -182,6 +215,12 @@ function split(name: string): { readonly kind: string; readonly rest: string } {
   const kind = name.slice(0, Math.max(at, 0));
   if (!KIND.test(kind)) throw new InvalidInput("name", name, "a kind in lower-case letters, a slash, and more");
   return { kind, rest: name.slice(at + 1) };
+}
+
+function checkedToken(name: string, rest: string): string {
+  const token = tokenOf(rest);
+  if (token === "" || token.length > LONGEST_TOKEN) throw new InvalidInput("name", name, "a name of 1 to 768 bytes");
+  return token;
 }
 
 function cellOf(name: string, stored: Stored): Cell | undefined {

@@ -37,6 +37,11 @@ export class Subjects {
     return `${this.prefix}.c.cell.${kind}.*`;
   }
 
+  /** Outside of every stream: who is told of something hears it now or not at all. */
+  told(kind: string, token: string): string {
+    return `${this.prefix}.t.${kind}.${token}`;
+  }
+
   of(queue: string): QueueSubjects {
     return new QueueSubjects(this.prefix, queue);
   }

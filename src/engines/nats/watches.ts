@@ -7,7 +7,7 @@ import type { Subscription, Wire } from "./wire.ts";
  * once may find what was there before. So they are told again after these, one after the other, until what was heard has been read;
  * the last are for a server that has a hard time. Whoever begins to listen is told too, because of what was handed out just before, and not stored yet.
  */
-const ECHOES_MS = [10, 90, 400, 1_500] as const;
+const ECHOES_MS: readonly number[] = [10, 90, 400, 1_500];
 
 interface Watched {
   readonly listeners: Set<() => void>;
@@ -21,11 +21,13 @@ export class Watches {
   readonly #wire: Wire;
   readonly #clock: Clock;
   readonly #watched = new Map<string, Watched>();
+  readonly #echoesMs: readonly number[];
   #isListening = false;
 
-  constructor(wire: Wire, clock: Clock) {
+  constructor(wire: Wire, clock: Clock, echoesMs: readonly number[] = ECHOES_MS) {
     this.#wire = wire;
     this.#clock = clock;
+    this.#echoesMs = echoesMs;
   }
 
   add(subject: string, listener: () => void): { stop(): void } {
@@ -92,7 +94,7 @@ export class Watches {
 
   #echo(watched: Watched, echo: number): void {
     watched.echo?.cancel();
-    const delayMs = ECHOES_MS[echo];
+    const delayMs = this.#echoesMs[echo];
     watched.echo =
       delayMs === undefined ? undefined : this.#clock.setTimer(delayMs, () => this.#hear(watched, echo + 1));
   }

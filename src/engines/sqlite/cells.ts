@@ -8,6 +8,9 @@ import type { Transaction } from "./transaction.ts";
 /** Sorts behind every text that begins with the prefix before it. */
 const LAST_CHARACTER = "\u{10FFFF}";
 
+/** How long it can be seen that somebody was told. Threads with somebody who listens look every half second, whatever happens. */
+const TOLD_MS = 10_000;
+
 /**
  * The cells that locks are kept in. Their time runs out by the monotonic clock, like that of leases, so that no step of the
  * wall clock ends one early. A cell that is over is not there for anybody, whether or not its row still is.
@@ -34,7 +37,7 @@ export class Cells {
     return this.#statements.list.all(prefix, prefix + LAST_CHARACTER, Math.floor(monotonic)).map(readCell);
   }
 
-  write(tx: Transaction, { name, expected, value, ttlMs }: Requests["writeCell"]): number | undefined {
+  write(tx: Transaction, { name, expected, value, ttlMs, tell, isQuiet }: Requests["writeCell"]): number | undefined {
     if (this.version(name, tx.monotonic) !== expected) return undefined;
     const version = tx.next();
     if (value === undefined) this.#statements.remove.run(name);
@@ -44,8 +47,11 @@ export class Cells {
       const lastsMs = Math.ceil(ttlMs) + 1;
       this.#statements.save.run(name, version, value, tx.monotonic, tx.monotonic + lastsMs, tx.wall + lastsMs);
     }
-    tx.cells.add(name);
-    tx.news = true;
+    for (const told of tell)
+      this.#statements.save.run(told, tx.next(), "", tx.monotonic, tx.monotonic + TOLD_MS, tx.wall + TOLD_MS);
+    for (const changed of [name, ...tell]) tx.cells.add(changed);
+    // Those in other processes look by themselves, twice a second.
+    for (const news of isQuiet ? tell : [name, ...tell]) tx.cellNews.add(news);
     return version;
   }
 

@@ -8,7 +8,7 @@ import { SqliteEngine } from "./engine.ts";
 export type { Synchronous };
 
 export interface SqliteOptions {
-  /** The store; beside it stand files of the same name with `-wal`, `-shm` and `-wake`. */
+  /** The store; beside it stand files of the same name with `-wal`, `-shm`, `-wake` and `-wake-…`. */
   readonly file: string;
   /** Default `full`: what was accepted survives power loss. `normal` survives the crash of processes only. */
   readonly synchronous?: Synchronous;

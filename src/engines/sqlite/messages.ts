@@ -89,10 +89,12 @@ export interface Requests {
     readonly expected: number;
     readonly value: string | undefined;
     readonly ttlMs: number | undefined;
+    readonly tell: readonly string[];
+    readonly isQuiet: boolean;
   };
   listCells: { readonly prefix: string };
-  /** Waits until the cell is at another version than this; 0 stands for no cell. */
-  watchCell: { readonly name: string; readonly version: number };
+  /** Waits until the cell is at another version than this; 0 stands for no cell. Undefined: than it is at now. */
+  watchCell: { readonly name: string; readonly version: number | undefined };
   /** Ends a call that waits with what it has. */
   abandon: { readonly call: number };
 }

@@ -21,8 +21,8 @@ export class SqliteRegister implements Register {
     return this.#link.call("readCell", { name });
   }
 
-  write({ name, expected, value, ttlMs }: WriteRequest): Promise<number | undefined> {
-    return this.#link.call("writeCell", { name, expected, value, ttlMs });
+  write({ name, expected, value, ttlMs, tell = [], isQuiet = false }: WriteRequest): Promise<number | undefined> {
+    return this.#link.call("writeCell", { name, expected, value, ttlMs, tell, isQuiet });
   }
 
   list(prefix: string): Promise<readonly Cell[]> {
@@ -31,14 +31,20 @@ export class SqliteRegister implements Register {
 
   async watch(name: string, changed: () => void): Promise<{ stop(): void }> {
     const watch = new CellWatch(this.#link, this.#clock, name, changed);
-    watch.begin((await this.read(name))?.version ?? 0);
     this.#watches.add(watch);
+    watch.begin();
+    await Promise.resolve();
     return {
       stop: () => {
         this.#watches.delete(watch);
         watch.stop();
       },
     };
+  }
+
+  /** Whoever is told has its cell written. */
+  listen(name: string, told: () => void): Promise<{ stop(): void }> {
+    return this.watch(name, told);
   }
 
   /** The thread is the engine's, and outlives its register. */
@@ -63,9 +69,9 @@ class CellWatch {
     this.#changed = changed;
   }
 
-  begin(version: number): void {
+  begin(): void {
     // It ends with the store, and has nobody to tell.
-    this.#run(version).catch(() => undefined);
+    this.#run().catch(() => undefined);
   }
 
   stop(): void {
@@ -74,8 +80,9 @@ class CellWatch {
     this.#link.call("abandon", { call: this.#call }).catch(() => undefined);
   }
 
-  async #run(known: number): Promise<void> {
-    let version = known;
+  async #run(): Promise<void> {
+    // Whoever watches asks the thread for everything else after this, and so misses nothing.
+    let version: number | undefined;
     while (!this.#stopped) {
       const { number, reply } = this.#link.start("watchCell", { name: this.#name, version });
       this.#call = number;

@@ -36,6 +36,8 @@ export interface BatchResult {
   readonly replies: readonly Reply[];
   /** Another process may have somebody asleep who should look. */
   readonly ring: boolean;
+  /** Cells that somebody in another process may wait for. */
+  readonly cells: readonly string[];
 }
 
 /**
@@ -74,21 +76,25 @@ export class Store {
     return !this.#waiting.empty;
   }
 
+  watchedCells(): readonly string[] {
+    return this.#waiting.cells().map(({ request }) => request.name);
+  }
+
   run(asked: readonly Call[]): BatchResult {
     const calls = asked.filter(({ kind }) => kind !== "abandon");
     // Whoever gave up is let go first, without a transaction, so that nothing can get in the way of that; and once more
     // afterwards, if the call that was given up came along with these.
     const before = this.#dismiss(asked);
-    const { replies, ring } = this.#runTogether(calls);
+    const { replies, ring, cells } = this.#runTogether(calls);
     const after = [...this.#dismiss(asked), ...this.#clearMarks()];
     const told = asked.flatMap(({ call, kind }) => (kind === "abandon" ? [{ call, value: undefined }] : []));
-    return { replies: [...before, ...replies, ...after, ...told], ring };
+    return { replies: [...before, ...replies, ...after, ...told], ring, cells };
   }
 
   #runTogether(calls: readonly Call[]): BatchResult {
     try {
       if (this.#givenUp.length > 0 || !calls.every((call) => this.#isRead(call))) return this.#written(calls);
-      return { replies: this.#read(() => this.#runAll(calls)), ring: false };
+      return { replies: this.#read(() => this.#runAll(calls)), ring: false, cells: [] };
     } catch (error) {
       // A call that the store cannot digest must not take the others with it.
       if (calls.length > 1 && !isOfTheStore(error)) return together(calls.map((call) => this.#runTogether([call])));
@@ -96,7 +102,7 @@ export class Store {
         error,
         calls.map(({ call }) => call),
       );
-      return { replies: told, ring: false };
+      return { replies: told, ring: false, cells: [] };
     }
   }
 
@@ -124,15 +130,15 @@ export class Store {
       // Outcomes of this process's own making were told when they happened.
       if (tx.foreign) told.push(...this.#outcomesKnown(), ...this.#cellsChanged());
       tx.foreign = false;
-      if (this.#waiting.onlyForCells) return { replies: told, ring: false };
+      if (this.#waiting.onlyForCells) return { replies: told, ring: false, cells: [] };
       const due = this.#dueDates.waitMs(this.#parts, this.#now()) === 0;
       if (!due && !this.#anyHold() && !this.#waiting.queues().some((queue) => this.#claims.anyReady(queue)))
-        return { replies: told, ring: false };
-      const { replies, ring } = this.#written([]);
-      return { replies: [...told, ...replies], ring };
+        return { replies: told, ring: false, cells: [] };
+      const { replies, ...news } = this.#written([]);
+      return { replies: [...told, ...replies], ...news };
     } catch (error) {
       // Whoever waits should know why nothing comes; they ask again.
-      return { replies: [...told, ...this.#failed(error, this.#waiting.calls())], ring: false };
+      return { replies: [...told, ...this.#failed(error, this.#waiting.calls())], ring: false, cells: [] };
     }
   }
 
@@ -240,8 +246,8 @@ export class Store {
         return this.#parts.cells.list(request.prefix, this.#now().monotonic);
       case "watchCell": {
         const version = this.#parts.cells.version(request.name, this.#now().monotonic);
-        if (version !== request.version) return version;
-        this.#waiting.addCell(call, request);
+        if (request.version !== undefined && version !== request.version) return version;
+        this.#waiting.addCell(call, { name: request.name, version });
         return WAITS;
       }
       case "outcome": {
@@ -286,15 +292,15 @@ export class Store {
     const replies = this.#write(() => this.#runAll(calls));
     for (const { call } of replies) this.#waiting.forget(call);
     const { tx } = this.#parts;
-    const ring = tx.news || tx.opened.some(isOpen);
-    if ((tx.ended.length === 0 && tx.cells.size === 0) || this.#waiting.onlyForWork) return { replies, ring };
+    const news = { ring: tx.news || tx.opened.some(isOpen), cells: [...tx.cellNews] };
+    if ((tx.ended.length === 0 && tx.cells.size === 0) || this.#waiting.onlyForWork) return { replies, ...news };
     try {
       const known = [...this.#outcomesKnown([...tx.ended]), ...this.#cellsChanged(tx.cells)];
-      return { replies: [...replies, ...known], ring };
+      return { replies: [...replies, ...known], ...news };
     } catch {
       // What is committed is told in any case; those who wait for it are looked at again.
       tx.foreign = true;
-      return { replies, ring };
+      return { replies, ...news };
     }
   }
 
@@ -363,7 +369,11 @@ export class Store {
 }
 
 function together(results: readonly BatchResult[]): BatchResult {
-  return { replies: results.flatMap(({ replies }) => replies), ring: results.some(({ ring }) => ring) };
+  return {
+    replies: results.flatMap(({ replies }) => replies),
+    ring: results.some(({ ring }) => ring),
+    cells: results.flatMap(({ cells }) => cells),
+  };
 }
 
 const WAITS = Symbol("waits");

@@ -1,5 +1,6 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { instant, systemClock } from "../../domain/clock.ts";
+import { CellBells } from "./cell-bells.ts";
 import { describeStoreFailure } from "./failure.ts";
 import type { Call, FromThread, ThreadData, ToThread } from "./messages.ts";
 import { type BatchResult, Store } from "./store.ts";
@@ -21,9 +22,10 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
   const send = (message: FromThread): void => port.postMessage(message);
   let store: Store;
   let wake: Wake;
+  const bells = new CellBells(file, () => lookSoon(0));
   try {
     store = new Store(file, synchronous, () => instant(systemClock));
-    wake = new Wake(file, () => lookSoon(0));
+    wake = new Wake(`${file}-wake`, () => lookSoon(0));
   } catch (error) {
     const { code, message } = describeStoreFailure(error, file);
     send({ type: "failed", failure: { code, message } });
@@ -59,10 +61,11 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
     finish(store.look());
   }
 
-  function finish({ replies, ring }: BatchResult): void {
+  function finish({ replies, ring, cells }: BatchResult): void {
     if (replies.length > 0) send({ type: "replies", replies });
     if (ring) wake.ring();
-    lookSoon(waitMs());
+    bells.ring(cells);
+    lookSoon(bells.hear(store.watchedCells()) ? 0 : waitMs());
   }
 
   /** A store that cannot be asked now is asked again later. */
@@ -90,6 +93,7 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
     cancelLook();
     const replies = store.close();
     wake.close();
+    bells.close();
     send({ type: "replies", replies });
     port.close();
   }

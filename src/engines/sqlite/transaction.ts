@@ -16,8 +16,9 @@ export class Transaction {
   news = false;
   /** Remembered items that ended. */
   readonly ended: { readonly queue: number; readonly id: string }[] = [];
-  /** Cells that were written or removed. */
+  /** Cells that were written or removed; and those of them that other processes are to hear of at once. */
   readonly cells: Set<string> = new Set();
+  readonly cellNews: Set<string> = new Set();
   /** Keys that became ready in this transaction. */
   readonly opened: KeyRow[] = [];
   /** Keys that a worker let go of in this transaction and that have more to do: it may go on with them. */
@@ -47,6 +48,7 @@ export class Transaction {
     this.news = false;
     this.ended.length = 0;
     this.cells.clear();
+    this.cellNews.clear();
     this.opened.length = 0;
     this.released.length = 0;
     const version = integer(this.#selectVersion.get() ?? [], 0);

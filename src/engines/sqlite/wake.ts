@@ -9,8 +9,7 @@ export class Wake {
   readonly #descriptor: number;
   readonly #watcher: FSWatcher | undefined;
 
-  constructor(file: string, onRing: () => void) {
-    const wakeFile = `${file}-wake`;
+  constructor(wakeFile: string, onRing: () => void) {
     this.#descriptor = openSync(wakeFile, constants.O_RDWR | constants.O_CREAT, 0o666);
     try {
       this.#watcher = watch(wakeFile, { persistent: false }, onRing);

@@ -55,19 +55,35 @@ export class NetworkRegister implements Register {
     );
   }
 
+  watch(name: string, changed: () => void): Promise<{ stop(): void }> {
+    return this.#hear((hint) => this.#store.watch(name, hint), `watching ${name}`, changed);
+  }
+
+  listen(name: string, told: () => void): Promise<{ stop(): void }> {
+    return this.#hear((hint) => this.#store.listen(name, hint), `listening to ${name}`, told);
+  }
+
+  close(): Promise<void> {
+    return this.#store.close();
+  }
+
   /** A hint that is lost is lost with the connection: another comes when it is back. */
-  async watch(name: string, changed: () => void): Promise<{ stop(): void }> {
+  async #hear(
+    begin: (hint: () => void) => Promise<{ stop(): void }>,
+    what: string,
+    heard: () => void,
+  ): Promise<{ stop(): void }> {
     const { time, random, settings } = this.#line;
     let isOver = false;
     const hint = (): void => {
       const isLost = this.#happens("hintLost");
       if (isLost) this.#line.suffer("hint lost");
       const afterMs = isLost ? random.next() * settings.leaseMs * 2 : this.#delayMs();
-      time.after(afterMs, () => this.#line.deliver(() => (isOver ? undefined : changed())));
+      time.after(afterMs, () => this.#line.deliver(() => (isOver ? undefined : heard())));
     };
     const watch = await this.#call(
-      () => this.#store.watch(name, hint),
-      () => new BatonError("STORE_UNAVAILABLE", `No answer to watching ${name}.`),
+      () => begin(hint),
+      () => new BatonError("STORE_UNAVAILABLE", `No answer to ${what}.`),
     );
     return {
       stop: () => {
@@ -75,10 +91,6 @@ export class NetworkRegister implements Register {
         watch.stop();
       },
     };
-  }
-
-  close(): Promise<void> {
-    return this.#store.close();
   }
 
   #call<T>(act: () => Promise<T>, unknown: () => Error): Promise<T> {

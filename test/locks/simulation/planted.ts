@@ -94,7 +94,17 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: "nobody is told of changes",
     breaks: ["prompt"],
     make: () => ({
-      store: (inner) => new RegisterPassThrough(inner, { watch: async () => ({ stop: () => undefined }) }),
+      store: (inner) => new RegisterPassThrough(inner, { watch: deaf, listen: deaf }),
+    }),
+  },
+  {
+    name: "a write does not tell the first of those whom it concerns",
+    breaks: ["prompt"],
+    make: () => ({
+      register: (inner) =>
+        new RegisterPassThrough(inner, {
+          write: ({ tell = [], ...request }) => inner.write({ ...request, tell: tell.slice(1) }),
+        }),
     }),
   },
   { name: "sessions never run out", breaks: ["served", "nothing left"], make: keepSessions },
@@ -217,4 +227,9 @@ function keepSessions(): Plant {
         read: async (name) => (await inner.read(name)) ?? (name.startsWith("session/") ? last.get(name) : undefined),
       }),
   };
+}
+
+/** Never calls back. */
+async function deaf(): Promise<{ stop(): void }> {
+  return { stop: () => undefined };
 }

@@ -71,7 +71,8 @@ function drawRates(random: Random, areClocksWrong: boolean): Rates {
     requestLost: 0.04,
     replyLost: 0.04,
     slow: 0.03,
-    hintLost: 0.05,
+    // There are few hints, because only those concerned are told.
+    hintLost: 0.3,
     crash: 0.1,
     pause: 0.15,
     crashInCall: 0.003,

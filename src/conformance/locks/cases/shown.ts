@@ -125,6 +125,16 @@ export const shown: readonly LockCase[] = lockCasesOf("shown", {
     await scene.locks.watch({ name: scene.lock(), changed, signal: AbortSignal.abort() });
   },
 
+  "a lock whose holder is dead is nobody's, before anybody has asked for it": async (scene) => {
+    const ann = await scene.mortal();
+    await ann.take(scene.lock("read"));
+    await ann.take(scene.lock("listed"));
+    await scene.letLeasesRunOut();
+    equal(await scene.locks.read(scene.lock("read")), undefined, "The lock of a dead holder");
+    const listed = (await scene.locks.list()).filter(({ name }) => name === scene.lock("listed"));
+    equal(listed, [], "The locks of a dead holder that are listed");
+  },
+
   "all locks that are in use are listed, by name": async (scene) => {
     const ann = await scene.contender();
     const ben = await scene.contender();
