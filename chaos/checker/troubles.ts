@@ -1,0 +1,121 @@
+/** When something was wrong, with whom: what may explain that an item ran twice, or that something was late. */
+import type { Fact } from "../history/fact.ts";
+
+export interface Trouble {
+  readonly from: number;
+  readonly to: number;
+  readonly kind: string;
+  readonly story: string;
+  /** Undefined: everybody. */
+  readonly hits: ReadonlySet<string> | undefined;
+}
+
+/** With so many processes asking all the time, a store that answers nobody for so long stands still. */
+const SILENCE_MS = 500;
+
+/** A renewal that comes so much of a lease too late may be too late; every process stands still for less than that at times. */
+const HARMFUL_SHARE = 0.25;
+
+const ANSWERS: ReadonlySet<Fact["type"]> = new Set(["submit", "grant", "renew", "settle"]);
+/** Faults between the processes and the store, or of the store itself. */
+const OF_EVERYBODY: ReadonlySet<string> = new Set(["store", "cut-all", "slow-all", "kill-all"]);
+
+/** While these last, the process does not run. */
+const PAUSES: ReadonlySet<string> = new Set(["stop", "block", "pause"]);
+
+export class Troubles {
+  /** By their begin. */
+  readonly faults: readonly Trouble[];
+  readonly pauses: readonly Trouble[];
+  readonly silences: readonly Trouble[];
+  readonly #ofEverybody: readonly Trouble[];
+  readonly #byProcess = new Map<string, Trouble[]>();
+  readonly #harmfulMs: number;
+
+  constructor(history: readonly Fact[], leaseMs: number) {
+    this.#harmfulMs = leaseMs * HARMFUL_SHARE;
+    this.faults = faultsOf(history);
+    this.pauses = pausesOf(history);
+    this.silences = silencesOf(history);
+    this.#ofEverybody = [...this.faults.filter(({ hits }) => hits === undefined), ...this.silences];
+    for (const trouble of [...this.faults, ...this.pauses]) {
+      for (const process of trouble.hits ?? []) {
+        const known = this.#byProcess.get(process);
+        if (known === undefined) this.#byProcess.set(process, [trouble]);
+        else known.push(trouble);
+      }
+    }
+  }
+
+  /** Something that hit the process, or everybody, within the time, and could cost it a lease. */
+  during(process: string, from: number, to: number): Trouble | undefined {
+    return this.ofProcess(process, from, to) ?? this.ofEverybody(from, to);
+  }
+
+  ofProcess(process: string, from: number, to: number): Trouble | undefined {
+    return this.#byProcess
+      .get(process)
+      ?.find(
+        (one) => one.from <= to && one.to >= from && (one.kind !== "pause" || one.to - one.from >= this.#harmfulMs),
+      );
+  }
+
+  ofEverybody(from: number, to: number): Trouble | undefined {
+    return this.#ofEverybody.find((one) => one.from <= to && one.to >= from);
+  }
+
+  /** The end of the last time before `at` at which the process was not running. A cut connection does not stop a process. */
+  pausedUntil(process: string, at: number): number {
+    let until = -Infinity;
+    for (const { kind, from, to } of this.#byProcess.get(process) ?? []) {
+      // One that is going on explains what is written down as it ends.
+      if (PAUSES.has(kind) && from <= at) until = Math.max(until, Math.min(to, at));
+    }
+    return until;
+  }
+}
+
+function faultsOf(history: readonly Fact[]): readonly Trouble[] {
+  const ends = new Map<number, number>();
+  for (const fact of history) if (fact.type === "fault-over") ends.set(fact.number, fact.at);
+  return history
+    .filter((fact) => fact.type === "fault")
+    .map(({ at, number, kind, story, hits }) => ({
+      from: at,
+      to: ends.get(number) ?? Infinity,
+      kind,
+      story,
+      hits: OF_EVERYBODY.has(kind) ? undefined : new Set(hits),
+    }));
+}
+
+function pausesOf(history: readonly Fact[]): readonly Trouble[] {
+  return history
+    .filter((fact) => fact.type === "paused")
+    .map(({ since, at, by, why }) => ({
+      from: since,
+      to: at,
+      kind: "pause",
+      story: `${by} ${why === "blocked" ? "was blocked" : "stood still"} for ${((at - since) / 1_000).toFixed(2)} s`,
+      hits: new Set([by]),
+    }));
+}
+
+/** A process that is stopped while it writes to a file keeps everybody from it: nobody is answered. */
+function silencesOf(history: readonly Fact[]): readonly Trouble[] {
+  const found: Trouble[] = [];
+  let last: number | undefined;
+  let submitting = false;
+  for (const fact of history) {
+    // When nothing is submitted any more there is nothing to answer.
+    if (fact.type === "submit-sent") submitting = true;
+    if (fact.type === "drained") break;
+    if (!ANSWERS.has(fact.type)) continue;
+    if (last !== undefined && submitting && fact.at - last > SILENCE_MS) {
+      const story = `the store answered nobody for ${((fact.at - last) / 1_000).toFixed(2)} s`;
+      found.push({ from: last, to: fact.at, kind: "silence", story, hits: undefined });
+    }
+    last = fact.at;
+  }
+  return found;
+}
