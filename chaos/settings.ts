@@ -64,3 +64,19 @@ export function shortRun(store: Store, seed: number): Settings {
     drainMs: 8_000,
   };
 }
+
+/** A full run in small: for the test command, in half a minute. */
+export function halfMinuteRun(store: Store, seed: number): Settings {
+  return {
+    store,
+    seed,
+    forMs: 20_000,
+    workers: 5,
+    submitters: 4,
+    keys: 60,
+    leaseMs: 1_000,
+    faultEveryMs: 2_000,
+    submitEveryMs: 80,
+    drainMs: 30_000,
+  };
+}

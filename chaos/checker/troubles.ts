@@ -16,6 +16,7 @@ const SILENCE_MS = 500;
 /** A renewal that comes so much of a lease too late may be too late; every process stands still for less than that at times. */
 const HARMFUL_SHARE = 0.25;
 
+const QUESTIONS: ReadonlySet<Fact["type"]> = new Set(["submit-sent", "settle-sent"]);
 const ANSWERS: ReadonlySet<Fact["type"]> = new Set(["submit", "grant", "renew", "settle"]);
 /** Faults between the processes and the store, or of the store itself. */
 const OF_EVERYBODY: ReadonlySet<string> = new Set(["store", "cut-all", "slow-all", "kill-all"]);
@@ -101,21 +102,18 @@ function pausesOf(history: readonly Fact[]): readonly Trouble[] {
     }));
 }
 
-/** A process that is stopped while it writes to a file keeps everybody from it: nobody is answered. */
+/** A process that is stopped while it writes to a file keeps everybody from it: somebody asks, and nobody is answered. */
 function silencesOf(history: readonly Fact[]): readonly Trouble[] {
   const found: Trouble[] = [];
-  let last: number | undefined;
-  let submitting = false;
-  for (const fact of history) {
-    // When nothing is submitted any more there is nothing to answer.
-    if (fact.type === "submit-sent") submitting = true;
-    if (fact.type === "drained") break;
-    if (!ANSWERS.has(fact.type)) continue;
-    if (last !== undefined && submitting && fact.at - last > SILENCE_MS) {
-      const story = `the store answered nobody for ${((fact.at - last) / 1_000).toFixed(2)} s`;
-      found.push({ from: last, to: fact.at, kind: "silence", story, hits: undefined });
+  let askedAt: number | undefined;
+  for (const { at, type } of history) {
+    if (QUESTIONS.has(type)) askedAt ??= at;
+    if (!ANSWERS.has(type)) continue;
+    if (askedAt !== undefined && at - askedAt > SILENCE_MS) {
+      const story = `the store answered nobody for ${((at - askedAt) / 1_000).toFixed(2)} s`;
+      found.push({ from: askedAt, to: at, kind: "silence", story, hits: undefined });
     }
-    last = fact.at;
+    askedAt = undefined;
   }
   return found;
 }

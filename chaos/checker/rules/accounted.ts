@@ -24,9 +24,10 @@ function problemOf(one: Submitted, isFinished: boolean, evidence: Evidence): str
   const isDead = (leasesByItem.get(item) ?? []).some(({ ending }) => ending === "dead");
   const isKept = state === undefined ? leftOver(evidence) : KEPT.has(state);
   if (state === "done" && !isFinished) {
-    return `${item} of ${key} is done, says the store, but nobody finished it.`;
+    return `${item} of ${key} (sent at ${time(one.sentAt)}) is done, says the store, but nobody finished it.`;
   }
-  if (state === "dead" && !isDead) return `${item} of ${key} is dead, says the store, but nobody gave it up.`;
+  if (state === "dead" && !isDead)
+    return `${item} of ${key} (sent at ${time(one.sentAt)}) is dead, says the store, but nobody gave it up.`;
   if (acceptedAt === undefined || isFinished || isDead || isKept) return undefined;
   const end =
     id === undefined
