@@ -32,9 +32,12 @@ export class Troubles {
   readonly #ofEverybody: readonly Trouble[];
   readonly #byProcess = new Map<string, Trouble[]>();
   readonly #harmfulMs: number;
+  /** A store that just came back is still starting, and everybody connects and asks at once: what goes wrong then is the fault's. */
+  readonly #aftermathMs: number;
 
   constructor(history: readonly Fact[], leaseMs: number) {
     this.#harmfulMs = leaseMs * HARMFUL_SHARE;
+    this.#aftermathMs = leaseMs;
     this.faults = faultsOf(history);
     this.pauses = pausesOf(history);
     this.silences = silencesOf(history);
@@ -62,7 +65,7 @@ export class Troubles {
   }
 
   ofEverybody(from: number, to: number): Trouble | undefined {
-    return this.#ofEverybody.find((one) => one.from <= to && one.to >= from);
+    return this.#ofEverybody.find((one) => one.from <= to && one.to + this.#aftermathMs >= from);
   }
 
   /** The end of the last time before `at` at which the process was not running. A cut connection does not stop a process. */

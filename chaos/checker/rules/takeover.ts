@@ -19,7 +19,7 @@ const LATER_MS = 1_000;
 /** With fewer, one slow takeover would be the ninety-ninth of a hundred. */
 const ENOUGH = 20;
 
-export function takeoversOf({ leases, rules, troubles }: Evidence): readonly Takeover[] {
+export function takeoversOf({ leases, troubles }: Evidence): readonly Takeover[] {
   const losses = troubles.faults.filter(({ kind }) => LOSSES.has(kind));
   return byKey(leases).flatMap((ofKey) => {
     const byFence = ofKey.toSorted((a, b) => a.fence - b.fence);
@@ -32,7 +32,7 @@ export function takeoversOf({ leases, rules, troubles }: Evidence): readonly Tak
       if (fault === undefined) return [];
       const tookMs = next.grantedAt - fault.from;
       const isDisturbed =
-        troubles.ofEverybody(fault.from - rules.leaseMs, next.grantedAt) !== undefined ||
+        troubles.ofEverybody(fault.from, next.grantedAt) !== undefined ||
         troubles.ofProcess(next.by, fault.from, next.grantedAt) !== undefined;
       return [{ fault, lost, next, tookMs, isDisturbed }];
     });
