@@ -72,6 +72,16 @@ export class Member {
     if (this.#child?.connected === true) this.#child.send(forMs);
   }
 
+  /** Resolves when it has ended by itself, or the time is over. */
+  async ended(withinMs: number): Promise<void> {
+    const child = this.#running();
+    if (child === undefined) return;
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), withinMs);
+    await once(child, "exit", { signal: late.signal }).catch(() => undefined);
+    clearTimeout(timer);
+  }
+
   /** Lets it end by itself, for so long. Whether it did so without an error. */
   async retire(withinMs: number): Promise<boolean> {
     const child = this.#running();

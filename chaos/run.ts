@@ -17,6 +17,8 @@ import { startStore } from "./stores.ts";
 
 /** A submitter repeats itself until the store is back, and ends then. */
 const RETIRE_MS = 15_000;
+/** Whoever submits so many and no more has done so by then, also on a machine with much else to do. */
+const ENDED_MS = 30_000;
 const LOOK_EVERY_MS = 100;
 /** Questions to the store at a time, when all is over. */
 const ASKED_AT_ONCE = 64;
@@ -37,7 +39,8 @@ export async function run(settings: Settings, folder: string): Promise<void> {
       const { keys, submitEveryMs } = settings;
       const part = { place: number, seed: seed * 1_000 + cast.length * 37, store: storeName, url, folder };
       const flaw = control === undefined ? {} : { control };
-      const member = new Member(role, { ...part, registers, leaseMs, keys, submitEveryMs, ...flaw });
+      const limit = settings.calls === undefined ? {} : { calls: settings.calls };
+      const member = new Member(role, { ...part, registers, leaseMs, keys, submitEveryMs, ...flaw, ...limit });
       cast.push(member);
       if (store.ports.length > 0) proxies.set(member, proxy);
       return member;
@@ -50,7 +53,6 @@ export async function run(settings: Settings, folder: string): Promise<void> {
     await using baton = await connect(store.url(store.ports), { onEvent: () => undefined });
     // Streams, tables and levels are made once, before everybody wants them at the same time.
     await baton.queue(QUEUE, { levels: LEVELS }).levels();
-    await Promise.all(cast.map((member) => member.start()));
     record({
       type: "run",
       store: storeName,
@@ -61,10 +63,12 @@ export async function run(settings: Settings, folder: string): Promise<void> {
       ...(control === undefined ? {} : { control }),
     });
 
+    await Promise.all(cast.map((member) => member.start()));
     const startedAt = now();
     const faults = new Faults({ workers, submitters, proxies, store }, record);
     await faults.follow(planFaults(settings), startedAt);
     await wait(Math.max(0, startedAt + settings.forMs - now()));
+    if (settings.calls !== undefined) await Promise.all(submitters.map((member) => member.ended(ENDED_MS)));
     await Promise.all(submitters.map((member) => member.retire(RETIRE_MS)));
     await drain(baton, settings.drainMs, record);
     await Promise.all(workers.map((member) => member.retire(RETIRE_MS)));

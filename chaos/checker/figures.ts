@@ -23,6 +23,8 @@ export interface Figures {
   readonly drainMs: number | undefined;
   /** Times at which the store answered nobody, and no fault of everybody went on. */
   readonly silences: number;
+  /** Of a worker to the store: renewals and settlements. */
+  readonly longestCallMs: number;
 }
 
 export function figuresOf(evidence: Evidence): Figures {
@@ -53,5 +55,6 @@ export function figuresOf(evidence: Evidence): Figures {
     takeoverP99Ms: counted[Math.ceil(counted.length * 0.99) - 1],
     drainMs: drainMs(evidence),
     silences: troubles.silences.length,
+    longestCallMs: troubles.slowCalls.reduce((longest, { from, to }) => Math.max(longest, to - from), 0),
   };
 }

@@ -14,7 +14,7 @@ export interface Trouble {
 const SILENCE_MS = 500;
 
 /** A renewal that comes so much of a lease too late may be too late; every process stands still for less than that at times. */
-const HARMFUL_SHARE = 0.25;
+const HARMFUL_SHARE = 0.125;
 
 const QUESTIONS: ReadonlySet<Fact["type"]> = new Set(["submit-sent", "settle-sent"]);
 const ANSWERS: ReadonlySet<Fact["type"]> = new Set(["submit", "grant", "renew", "settle"]);
@@ -29,6 +29,8 @@ export class Troubles {
   readonly faults: readonly Trouble[];
   readonly pauses: readonly Trouble[];
   readonly silences: readonly Trouble[];
+  /** Calls of workers to the store that took long enough to cost a lease. */
+  readonly slowCalls: readonly Trouble[];
   readonly #ofEverybody: readonly Trouble[];
   readonly #byProcess = new Map<string, Trouble[]>();
   readonly #harmfulMs: number;
@@ -42,7 +44,8 @@ export class Troubles {
     this.pauses = pausesOf(history);
     this.silences = silencesOf(history);
     this.#ofEverybody = [...this.faults.filter(({ hits }) => hits === undefined), ...this.silences];
-    for (const trouble of [...this.faults, ...this.pauses]) {
+    this.slowCalls = slowCallsOf(history, this.#harmfulMs);
+    for (const trouble of [...this.faults, ...this.pauses, ...this.slowCalls]) {
       for (const process of trouble.hits ?? []) {
         const known = this.#byProcess.get(process);
         if (known === undefined) this.#byProcess.set(process, [trouble]);
@@ -117,6 +120,24 @@ function silencesOf(history: readonly Fact[]): readonly Trouble[] {
       found.push({ from: askedAt, to: at, kind: "silence", story, hits: undefined });
     }
     askedAt = undefined;
+  }
+  return found;
+}
+
+/** On a machine with too much to do, or with a store that is slow, leases run out before their renewals are through. */
+function slowCallsOf(history: readonly Fact[], harmfulMs: number): readonly Trouble[] {
+  const found: Trouble[] = [];
+  const sent = new Map<string, number>();
+  const tell = (by: string, what: string, from: number, to: number): void => {
+    if (to - from < harmfulMs) return;
+    const story = `${by} waited ${((to - from) / 1_000).toFixed(2)} s for the answer to a ${what}`;
+    found.push({ from, to, kind: "slow call", story, hits: new Set([by]) });
+  };
+  for (const fact of history) {
+    if (fact.type === "settle-sent") sent.set(`${fact.by} ${fact.fence} ${fact.key}`, fact.at);
+    else if (fact.type === "settle") {
+      tell(fact.by, "settlement", sent.get(`${fact.by} ${fact.fence} ${fact.key}`) ?? fact.at, fact.at);
+    } else if (fact.type === "renew") tell(fact.by, "renewal", fact.sentAt, fact.at);
   }
   return found;
 }

@@ -49,7 +49,7 @@ export function granted(by: string, item: string, fence: number, at: number, opt
 }
 
 export function renewed(by: string, fence: number, at: number, since: number = at - 1, key = "k"): Fact {
-  return { type: "renew", at, by, key, fence, outcome: "ok", since };
+  return { type: "renew", at, by, sentAt: at - 1, key, fence, outcome: "ok", since };
 }
 
 /** Sent at one moment and decided by the register a moment later. */

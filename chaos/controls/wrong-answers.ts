@@ -2,7 +2,7 @@
 import type * as port from "../../src/index.ts";
 import { PassThrough } from "../../test/pass-through.ts";
 
-const ONE_IN = 20;
+const ONE_IN = 5;
 
 /** Every now and then a key is given out twice. */
 export class GivesKeysTwice extends PassThrough {

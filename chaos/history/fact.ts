@@ -81,6 +81,7 @@ export interface Granted extends Entry {
 
 export interface Renewed extends Entry {
   readonly type: "renew";
+  readonly sentAt: number;
   readonly key: string;
   readonly fence: number;
   readonly outcome: Outcome;

@@ -15,6 +15,8 @@ export interface Part {
   readonly leaseMs: number;
   readonly keys: number;
   readonly submitEveryMs: number;
+  /** A submitter ends after so many calls. Undefined: when it is told to. */
+  readonly calls?: number;
   readonly control?: string;
 }
 

@@ -2,6 +2,7 @@
 import { BatonError, type Engine } from "../../src/index.ts";
 import type * as port from "../../src/index.ts";
 import { PassThrough } from "../../test/pass-through.ts";
+import { now } from "../history/clock.ts";
 import type { Outcome } from "../history/fact.ts";
 import type { Recorder } from "../history/recorder.ts";
 import { itemOf } from "./item-of.ts";
@@ -54,20 +55,21 @@ export class RecordingEngine extends PassThrough {
   }
 
   override async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
+    const sentAt = now();
     try {
       const results = await super.renew(renewals);
       for (const [index, { lease }] of renewals.entries()) {
         const result = results[index];
         const { key, fence } = lease;
         if (result?.ok === true) {
-          this.#record({ type: "renew", key, fence, outcome: "ok", since: result.since.monotonic });
-        } else this.#record({ type: "renew", key, fence, outcome: "fail" });
+          this.#record({ type: "renew", sentAt, key, fence, outcome: "ok", since: result.since.monotonic });
+        } else this.#record({ type: "renew", sentAt, key, fence, outcome: "fail" });
       }
       return results;
     } catch (error) {
       const { outcome } = failed(error);
       for (const { lease } of renewals) {
-        this.#record({ type: "renew", key: lease.key, fence: lease.fence, outcome });
+        this.#record({ type: "renew", sentAt, key: lease.key, fence: lease.fence, outcome });
       }
       throw error;
     }

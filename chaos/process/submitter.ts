@@ -109,7 +109,7 @@ process.on("SIGINT", () => undefined);
 process.once("disconnect", () => stop.abort());
 process.send?.("ready");
 
-while (!stop.signal.aborted) {
+for (let calls = 0; !stop.signal.aborted && calls < (part.calls ?? Infinity); calls += 1) {
   const dice = random.next();
   if (dice < 0.5) await submitNamed();
   else if (dice < 0.54) await submitAgain();

@@ -43,6 +43,11 @@ export function figureRows(figures: Figures): readonly FigureRow[] {
       count(figures.silences),
       "half seconds and more in which the store answered nobody, for whatever reason",
     ),
+    row(
+      "Longest call of a worker",
+      seconds(figures.longestCallMs),
+      "to renew or to settle; while the store is away it takes as long as that, and a lease that runs out meanwhile is lost",
+    ),
     row("Length", seconds(figures.forMs), "with draining"),
   ];
 }
