@@ -46,7 +46,7 @@ function nextKey(): number {
 function nextJob(item: string, isHot: boolean): Job {
   const dice = random.next();
   // Longer than its lease every now and then; on the busiest keys that would be a traffic jam and nothing else.
-  const drawnMs = dice < 0.75 || isHot ? random.between(2, 40) : random.between(100, dice < 0.93 ? 400 : 3_500);
+  const drawnMs = dice < 0.7 || isHot ? random.between(2, 40) : random.between(100, dice < 0.85 ? 400 : 3_500);
   const fate = random.next();
   return {
     item,

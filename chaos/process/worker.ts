@@ -11,7 +11,7 @@ import { readPart } from "./part.ts";
 import { block, watchStalls } from "./stall-watch.ts";
 
 /** Keys that one process works on at a time. */
-const CONCURRENCY = 4;
+const CONCURRENCY = 8;
 /** Long work shows its fence so often. */
 const STEP_MS = 400;
 const AGAIN_AFTER = "200ms";
