@@ -9,6 +9,12 @@ import type { Part } from "./process/part.ts";
 /** Sixteen processes that compile the same sources at the same time are slow to begin. */
 const COMPILED = join(tmpdir(), "baton-chaos-compiled");
 
+/** One that is stopped when the run ends would stay for ever: nobody would tell it. */
+const alive = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of alive) child.kill("SIGKILL");
+});
+
 export type Role = "worker" | "submitter";
 
 /** A place, and who has it now. */
@@ -48,6 +54,8 @@ export class Member {
     const child = fork(script, [JSON.stringify(part)], { env, stdio: ["ignore", log, log, "ipc"] });
     closeSync(log);
     this.#child = child;
+    alive.add(child);
+    child.once("exit", () => alive.delete(child));
     child.on("error", () => undefined);
     await Promise.race([once(child, "message"), once(child, "exit")]);
   }

@@ -48,6 +48,8 @@ async function main(): Promise<boolean> {
   return allCaught;
 }
 
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
+
 try {
   process.exitCode = (await main()) ? 0 : 1;
 } catch (error) {

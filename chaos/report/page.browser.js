@@ -130,8 +130,8 @@
     }
     pen.fillText("faults", 6, 16);
     for (const fault of data.faults) {
-      const left = x(fault.from);
-      if (left < LEFT - 1) continue;
+      const left = Math.max(LEFT, x(fault.from));
+      if (x(fault.wide ? fault.to : fault.from) < LEFT) continue;
       pen.fillStyle = fault.wide ? "rgba(230, 120, 30, 0.45)" : FAULT;
       pen.fillRect(left, 4, fault.wide ? Math.max(3, x(fault.to) - left) : 2, 16);
     }
