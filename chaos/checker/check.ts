@@ -14,7 +14,7 @@ import { ids } from "./rules/ids.ts";
 import { ordered } from "./rules/ordered.ts";
 import { repeats } from "./rules/repeats.ts";
 import { stale } from "./rules/stale.ts";
-import { takeover } from "./rules/takeover.ts";
+import { areTakeoversFew, takeover } from "./rules/takeover.ts";
 import type { Rule, Violation } from "./violation.ts";
 
 const CHECKS: Readonly<Record<Rule, (evidence: Evidence) => readonly Violation[]>> = {
@@ -35,10 +35,16 @@ export interface Judgement {
   readonly evidence: Evidence;
   /** In the order of their times; none for a good run. */
   readonly violations: readonly Violation[];
+  /** Rules for which the run had too little to say yes or no. */
+  readonly unjudged: ReadonlySet<Rule>;
 }
 
 export function judge(history: readonly Fact[]): Judgement {
   const evidence = evidenceOf(history);
   const violations = Object.values(CHECKS).flatMap((check) => check(evidence));
-  return { evidence, violations: violations.toSorted((a, b) => a.at - b.at) };
+  return {
+    evidence,
+    violations: violations.toSorted((a, b) => a.at - b.at),
+    unjudged: new Set(areTakeoversFew(evidence) ? ["takeover" as const] : []),
+  };
 }

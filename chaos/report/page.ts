@@ -13,7 +13,7 @@ const MOST_SHOWN = 200;
 const style = readFileSync(join(import.meta.dirname, "page.css"), "utf8");
 const script = readFileSync(join(import.meta.dirname, "page.browser.js"), "utf8");
 
-export function page({ evidence, violations }: Judgement): string {
+export function page({ evidence, violations, unjudged }: Judgement): string {
   const { store, seed, control, leaseMs } = evidence.rules;
   const figures = figuresOf(evidence);
   const data = pageData(evidence, violations);
@@ -42,8 +42,9 @@ down what it did, and a separate program compared what they wrote with what Bato
 ${rules()
   .map(([rule, promise]) => {
     const times = byRule.get(rule)?.length ?? 0;
-    const said = times === 0 ? "kept" : `broken ${times}×`;
-    return `<li class="${times === 0 ? "kept" : "broken"}"><span>${said}</span> ${escapeHtml(promise)}</li>`;
+    const isOpen = times === 0 && unjudged.has(rule);
+    const said = isOpen ? "too few" : times === 0 ? "kept" : `broken ${times}×`;
+    return `<li class="${isOpen ? "open" : times === 0 ? "kept" : "broken"}"><span>${said}</span> ${escapeHtml(promise)}</li>`;
   })
   .join("\n")}
 </ul>

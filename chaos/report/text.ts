@@ -6,7 +6,7 @@ import { figureRows } from "./figure-rows.ts";
 /** So many of one rule tell the story; the rest is in the histories. */
 const MOST_SHOWN = 5;
 
-export function textReport({ evidence, violations }: Judgement): string {
+export function textReport({ evidence, violations, unjudged }: Judgement): string {
   const { store, seed, control } = evidence.rules;
   const byRule = Map.groupBy(violations, ({ rule }) => rule);
   const lines = [
@@ -17,7 +17,8 @@ export function textReport({ evidence, violations }: Judgement): string {
     "",
     ...rules().map(([rule, promise]) => {
       const broken = byRule.get(rule)?.length ?? 0;
-      return `  ${broken === 0 ? "kept  " : "BROKEN"}  ${promise}${broken === 0 ? "" : ` (${broken} times)`}`;
+      const verdict = broken > 0 ? "BROKEN " : unjudged.has(rule) ? "too few" : "kept   ";
+      return `  ${verdict}  ${promise}${broken === 0 ? "" : ` (${broken} times)`}`;
     }),
     ...[...byRule.values()].flatMap((ofRule) => ofRule.slice(0, MOST_SHOWN).map(({ text }) => `\n- ${text}`)),
   ];

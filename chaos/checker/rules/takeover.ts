@@ -39,6 +39,11 @@ export function takeoversOf({ leases, troubles }: Evidence): readonly Takeover[]
   });
 }
 
+/** Too few to say anything about ninety-nine of a hundred. */
+export function areTakeoversFew(evidence: Evidence): boolean {
+  return takeoversOf(evidence).filter(({ isDisturbed }) => !isDisturbed).length < ENOUGH;
+}
+
 export function takeover(evidence: Evidence): readonly Violation[] {
   const { rules, time } = evidence;
   const counted = takeoversOf(evidence)
