@@ -5,6 +5,8 @@ import { type NatsServer, type NatsServerOptions, PortTakenError, startNatsServe
 
 export interface NatsClusterOptions extends Pick<NatsServerOptions, "sync" | "config"> {
   readonly size?: number;
+  /** Whether servers tell clients of one another. Without it, clients stay with the addresses that they were given. Default true. */
+  readonly advertise?: boolean;
 }
 
 export interface NatsCluster extends AsyncDisposable {
@@ -36,12 +38,13 @@ export async function startNatsCluster(options: NatsClusterOptions = {}): Promis
   }
 }
 
-async function start({ size = 3, sync, config }: NatsClusterOptions): Promise<NatsCluster> {
+async function start({ size = 3, sync, config, advertise = true }: NatsClusterOptions): Promise<NatsCluster> {
   // Known beforehand, for every server is told of all the others.
   const ports = await Promise.all(Array.from({ length: size }, () => freePort()));
   const routes = ports.map((port) => `"nats://127.0.0.1:${port}"`).join(", ");
   const starts = ports.map((port) => {
-    const cluster = `cluster { name: "baton", listen: "127.0.0.1:${port}", routes: [${routes}] }\n`;
+    const listen = `name: "baton", listen: "127.0.0.1:${port}", routes: [${routes}], no_advertise: ${!advertise}`;
+    const cluster = `cluster { ${listen} }\n`;
     return startNatsServer({ config: cluster + (config ?? ""), ...(sync === undefined ? {} : { sync }) });
   });
   // All of them, before anything is said of one: those that did start have to be stopped.

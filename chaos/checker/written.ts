@@ -1,0 +1,111 @@
+/** Histories written by hand, for the checker's own tests: times in milliseconds, short names, sensible defaults. */
+import type { Fact, Outcome } from "../history/fact.ts";
+
+export const LEASE_MS = 2_000;
+export const MARGIN_MS = 500;
+
+export const run: Fact = {
+  type: "run",
+  at: 0,
+  by: "run",
+  store: "by hand",
+  seed: 0,
+  leaseMs: LEASE_MS,
+  marginMs: MARGIN_MS,
+  levels: ["high", "normal", "low"],
+};
+
+export interface ItemOptions {
+  readonly key?: string;
+  readonly level?: string;
+  readonly id?: string;
+  readonly call?: number;
+  readonly outcome?: Outcome;
+  readonly duplicate?: boolean;
+  readonly by?: string;
+}
+
+/** Sent at one moment and answered a millisecond later. */
+export function submitted(item: string, at: number, options: ItemOptions = {}): readonly Fact[] {
+  const { key = "k", level = "normal", id, outcome = "ok", duplicate = false, by = "s1" } = options;
+  const call = options.call ?? at;
+  const receipt = { id: id ?? `@${item}`, key, level, duplicate };
+  return [
+    { type: "submit-sent", at, by, call, item, key, level, ...(id === undefined ? {} : { id }) },
+    { type: "submit", at: at + 1, by, call, item, outcome, ...(outcome === "ok" ? { receipt } : {}) },
+  ];
+}
+
+export interface LeaseOptions {
+  readonly key?: string;
+  readonly level?: string;
+  readonly since?: number;
+  readonly attempt?: number;
+}
+
+export function granted(by: string, item: string, fence: number, at: number, options: LeaseOptions = {}): Fact {
+  const { key = "k", level = "normal", since = at - 1, attempt = 1 } = options;
+  return { type: "grant", at, by, since, item, key, level, fence, attempt };
+}
+
+export function renewed(by: string, fence: number, at: number, since: number = at - 1, key = "k"): Fact {
+  return { type: "renew", at, by, sentAt: at - 1, key, fence, outcome: "ok", since };
+}
+
+/** Sent at one moment and decided by the register a moment later. */
+export function effect(
+  by: string,
+  item: string,
+  fence: number,
+  at: number,
+  options: { readonly accepted?: boolean; readonly step?: "began" | "finished"; readonly highest?: number } = {},
+): readonly Fact[] {
+  const { accepted = true, step = "finished", highest = fence } = options;
+  const shown = { item, key: "k", fence, step };
+  return [
+    { type: "effect-sent", at, by, ...shown },
+    { type: "judged", at: at + 1, by: "register", worker: by, ...shown, accepted, highest },
+    { type: "effect", at: at + 2, by, ...shown, outcome: accepted ? "ok" : "fail" },
+  ];
+}
+
+export function settled(
+  by: string,
+  item: string,
+  fence: number,
+  at: number,
+  options: { readonly ending?: string; readonly outcome?: Outcome; readonly key?: string } = {},
+): readonly Fact[] {
+  const { ending = "done", outcome = "ok", key = "k" } = options;
+  return [
+    { type: "settle-sent", at, by, item, key, fence, ending },
+    { type: "settle", at: at + 1, by, item, key, fence, ending, outcome },
+  ];
+}
+
+/** One run of an item from beginning to end, in ten milliseconds. */
+export function done(by: string, item: string, fence: number, at: number): readonly Fact[] {
+  return [granted(by, item, fence, at), ...effect(by, item, fence, at + 5), ...settled(by, item, fence, at + 9)];
+}
+
+let faults = 0;
+
+export function fault(kind: string, hits: readonly string[], from: number, to: number): readonly Fact[] {
+  faults += 1;
+  return [
+    { type: "fault", at: from, by: "run", number: faults, kind, hits, story: `${kind} of ${hits.join(", ")}` },
+    { type: "fault-over", at: to, by: "run", number: faults },
+  ];
+}
+
+export function drained(at: number, left = 0): Fact {
+  return { type: "drained", at, by: "run", left };
+}
+
+export function final(item: string, state: string, at: number): Fact {
+  return { type: "final", at, by: "run", item, state };
+}
+
+export function history(...facts: readonly (Fact | readonly Fact[])[]): readonly Fact[] {
+  return [run, ...facts.flat()].toSorted((a, b) => a.at - b.at);
+}

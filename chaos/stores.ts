@@ -1,0 +1,89 @@
+/** The real store of a run, and what can be done to it. */
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { startNatsCluster } from "../servers/nats-cluster.ts";
+import { ask, serverInfo } from "../servers/nats-probe.ts";
+import { type NatsServer, startNatsServer } from "../servers/nats-server.ts";
+import { QUEUE, type Store } from "./scene.ts";
+
+export interface RunningStore extends AsyncDisposable {
+  /** The ports of its servers; none for a file. */
+  readonly ports: readonly number[];
+  url(ports: readonly number[]): string;
+  /** Kills a server, the stream's leader if there are several, and starts it again. Undefined: there is no server to kill. */
+  readonly crash: ((awayMs: number) => Promise<void>) | undefined;
+}
+
+const LOOK_EVERY_MS = 50;
+/** A follower waits four to nine seconds before it wants to lead. */
+const LEADER_WITHIN_MS = 20_000;
+
+export async function startStore(store: Store, folder: string): Promise<RunningStore> {
+  switch (store) {
+    case "sqlite":
+      return {
+        ports: [],
+        url: () => `sqlite:${join(folder, "store.db")}`,
+        crash: undefined,
+        [Symbol.asyncDispose]: () => Promise.resolve(),
+      };
+    case "nats": {
+      const server = await startNatsServer();
+      return {
+        ports: [server.port],
+        url: ([port]) => `nats://127.0.0.1:${port ?? server.port}`,
+        crash: async (awayMs) => {
+          await server.kill();
+          await wait(awayMs);
+          await server.restart();
+        },
+        [Symbol.asyncDispose]: () => server.stop(),
+      };
+    }
+    case "nats-cluster":
+      return await startCluster();
+  }
+}
+
+async function startCluster(): Promise<RunningStore> {
+  // Clients that heard of the servers' own addresses would go around the proxy.
+  const cluster = await startNatsCluster({ advertise: false });
+  return {
+    ports: cluster.servers.map(({ port }) => port),
+    url: (ports) => `nats://${ports.map((port) => `127.0.0.1:${port}`).join(",")}?replicas=${cluster.servers.length}`,
+    crash: async (awayMs) => {
+      const leader = await leaderOf(cluster.servers);
+      await leader.kill();
+      await wait(awayMs);
+      await leader.restart();
+      // Until somebody leads again the fault is not over.
+      await leaderOf(cluster.servers);
+    },
+    [Symbol.asyncDispose]: () => cluster.stop(),
+  };
+}
+
+/** The server that leads the queue's stream, as soon as there is one. */
+async function leaderOf(servers: readonly NatsServer[]): Promise<NatsServer> {
+  const end = performance.now() + LEADER_WITHIN_MS;
+  for (;;) {
+    for (const { port, isRunning } of servers) {
+      if (!isRunning) continue;
+      const answer = await ask(port, `$JS.API.STREAM.INFO.baton-${QUEUE}`).catch(() => undefined);
+      const name = leaderNamed(answer);
+      if (name === undefined) continue;
+      for (const server of servers) {
+        if (server.isRunning && (await serverInfo(server.port)).server_name === name) return server;
+      }
+    }
+    if (performance.now() > end) throw new Error(`The stream had no leader for ${LEADER_WITHIN_MS} ms.`);
+    await wait(LOOK_EVERY_MS);
+  }
+}
+
+function leaderNamed(answer: unknown): string | undefined {
+  if (typeof answer !== "object" || answer === null || !("cluster" in answer)) return undefined;
+  const { cluster } = answer;
+  if (typeof cluster !== "object" || cluster === null || !("leader" in cluster)) return undefined;
+  return typeof cluster.leader === "string" ? cluster.leader : undefined;
+}
