@@ -335,7 +335,9 @@ export class KeyStore {
           return await this.#found(key, seen, now, options.rollup);
         // A key that is not there may have come, been worked on, and vanished meanwhile.
         const vanished = now.sequence === 0 && this.clock.monotonic() - begun > IDLE_SECONDS * 1_000 * CERTAIN_PART;
-        if (now.sequence !== seen.sequence || vanished) throw new OutcomeUnknown("a change of a key", { cause: error });
+        // The look may have waited for the connection.
+        if (now.sequence !== seen.sequence || vanished || !isGood())
+          throw new OutcomeUnknown("a change of a key", { cause: error });
       }
     }
   }

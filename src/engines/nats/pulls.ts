@@ -9,7 +9,8 @@ import type { Delivery, Subscription, Wire } from "./wire.ts";
 const STANDING_MS = 30_000;
 /** The server says so often that it still thinks of a standing pull. */
 const HEARTBEAT_MS = 5_000;
-const QUICK_MS = 3_000;
+/** An answer takes milliseconds. A server that has just started again may lose the question. */
+const QUICK_MS = 1_000;
 /** Nobody serves the consumer for the moment. */
 const PAUSE_MS = 250;
 

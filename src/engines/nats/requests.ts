@@ -26,8 +26,8 @@ export class Forbidden extends BatonError {
   }
 }
 
-/** Replies are given up after one to two of these. */
-const GENERATION_MS = 4_000;
+/** Replies are given up after one to two of these: what a server that is just starting again loses must not outlast a lease. */
+const GENERATION_MS = 2_000;
 /** More would only stand in the server's queues: its API drops all that wait when too many do. */
 const MOST_IN_FLIGHT = 2_048;
 
