@@ -72,6 +72,8 @@ export class Acquisition {
   readonly #trace: Trace;
   readonly #delays: Delays;
   readonly #lookout: Lookout;
+  /** Sessions whose delay after loss is over. */
+  readonly #spent = new Set<string>();
 
   constructor(parts: AcquisitionParts, request: AcquireRequest, session: OwnSession, nonce: string) {
     this.#parts = parts;
@@ -110,6 +112,11 @@ export class Acquisition {
   }
 
   async #acquire(): Promise<AcquireResult> {
+    const { delayAfterLossMs } = this.#request;
+    if (delayAfterLossMs > this.#session.delayMs) {
+      this.#session.delayMs = delayAfterLossMs;
+      await this.#parts.sessions.writeDelay(this.#session);
+    }
     const known = this.#isGivenUp() ? undefined : this.#parts.cells.remembered(this.#request.name);
     if (known !== undefined) return await this.#wait(known);
     const seen = await this.#try();
@@ -125,7 +132,7 @@ export class Acquisition {
     for (;;) {
       seen = await this.#change(seen, (record) => {
         const moment = this.#delays.now();
-        const rest = record && bury(record, dead, moment);
+        const rest = record && bury(record, dead, moment, this.#spent);
         const joined = join(rest, this.#waiter, this.#request.slots, moment);
         return holderOf(joined, this.#waiter.nonce) === undefined ? rest : joined;
       });
@@ -133,6 +140,15 @@ export class Acquisition {
       const found = await this.#deadInTheWay(seen.record);
       if (found.size === 0) return seen;
       dead = found;
+      await this.#noteSpent(seen.record, dead);
+    }
+  }
+
+  /** Of those that vanished long ago the delay is over, too. */
+  async #noteSpent(record: LockRecord | undefined, dead: ReadonlySet<string>): Promise<void> {
+    for (const { session, delayMs } of record?.holders ?? []) {
+      if (delayMs === 0 || !dead.has(session) || this.#spent.has(session)) continue;
+      if (await this.#parts.sessions.isDelayOver(session)) this.#spent.add(session);
     }
   }
 
@@ -202,12 +218,13 @@ export class Acquisition {
       let moment = this.#delays.now();
       seen = await this.#change(seen, (record) => {
         moment = this.#delays.now();
-        return join(record && bury(record, dead, moment), this.#waiter, this.#request.slots, moment);
+        return join(record && bury(record, dead, moment, this.#spent), this.#waiter, this.#request.slots, moment);
       });
       const held = this.#result(seen);
       if (held !== undefined) return this.#checked(held);
       if (seen.record?.slots !== this.#request.slots) dead = await this.#deadInTheWay(seen.record);
       else dead = await this.#lookout.findDead(ahead(seen.record, this.#waiter.nonce));
+      await this.#noteSpent(seen.record, dead);
       if (dead.size > 0) continue;
       const hasPlace = everyone(seen.record).some(({ nonce }) => nonce === this.#waiter.nonce);
       return { hasPlace, againMs: Math.min(this.#lookout.nextMs(), moment.nextMs(seen.record)) };

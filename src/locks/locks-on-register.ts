@@ -167,9 +167,12 @@ class LocksOnRegister implements port.Locks {
     // In this order: whoever is seen to hold a lock had a session before.
     const locks = await this.#cells.list();
     const living = await this.#sessions.list();
+    const delayed = await this.#sessions.listDelays();
     const moment = momentOf(this.#clock);
+    const isDead = (session: string): boolean => !living.has(session);
+    const isSpent = (session: string): boolean => !delayed.has(session);
     return locks
-      .map(({ name, record }) => lockReport(name, record, (session) => !living.has(session), moment))
+      .map(({ name, record }) => lockReport(name, record, isDead, moment, isSpent))
       .filter((report) => report !== undefined)
       .toSorted((a, b) => (a.name < b.name ? -1 : 1));
   }

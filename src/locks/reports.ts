@@ -7,12 +7,19 @@ export function lockReport(
   record: LockRecord | undefined,
   isDead: (session: string) => boolean,
   moment: Moment,
+  isSpent: (session: string) => boolean = () => false,
 ): LockReport | undefined {
   if (record === undefined) return undefined;
   const holders = record.holders.filter(({ session }) => !isDead(session));
   const gone = record.holders.filter(({ session }) => isDead(session));
   const waiting = record.waiters.filter(({ session }) => !isDead(session)).length;
-  const delayedUntil = latest([...record.delays.filter((delay) => !moment.isOver(delay)), ...begin(gone, moment)]);
+  const delayedUntil = latest([
+    ...record.delays.filter((delay) => !moment.isOver(delay)),
+    ...begin(
+      gone.filter(({ session }) => !isSpent(session)),
+      moment,
+    ),
+  ]);
   const retiredUntil = record.retired === undefined || moment.isOver(record.retired) ? undefined : record.retired.until;
   const lastData = lastDataOf(record, gone, holders);
   const isNothing = holders.length + waiting === 0 && delayedUntil === undefined && retiredUntil === undefined;

@@ -126,12 +126,18 @@ export function leave(
   return tidy(serve(rest, moment), moment);
 }
 
-/** Without those whose sessions are over. A holder that vanished leaves its delay and its data. */
-export function bury(record: LockRecord, dead: ReadonlySet<string>, moment: Moment): LockRecord | undefined {
+/** Without those whose sessions are over. A holder that vanished leaves its data, and its delay unless that is over as well. */
+export function bury(
+  record: LockRecord,
+  dead: ReadonlySet<string>,
+  moment: Moment,
+  spent: ReadonlySet<string> = new Set(),
+): LockRecord | undefined {
   const gone = record.holders.filter(({ session }) => dead.has(session));
   const waiters = record.waiters.filter(({ session }) => !dead.has(session));
   if (gone.length === 0 && waiters.length === record.waiters.length) return record;
-  const delays = gone.filter(({ delayMs }) => delayMs > 0).map(({ delayMs: ms }) => ({ until: moment.wall + ms, ms }));
+  const delayed = gone.filter(({ delayMs, session }) => delayMs > 0 && !spent.has(session));
+  const delays = delayed.map(({ delayMs: ms }) => ({ until: moment.wall + ms, ms }));
   const left = gone.findLast(({ expiry, data }) => expiry === "release" && data !== undefined);
   const rest: LockRecord = {
     ...record,

@@ -4,6 +4,8 @@ import type { Session, SessionRequest } from "./port.ts";
 import type { Cell, Register } from "./register.ts";
 
 const PREFIX = "session/";
+/** Outlives its session's cell by the delay after loss: when it is gone, so is the delay. */
+const DELAY_PREFIX = "delay/";
 /** Each try asks the store twice. A store that answers none of them is better waited for. */
 const MOST_TRIES = 4;
 
@@ -24,6 +26,9 @@ export class OwnSession {
   lost: SessionLost | undefined;
   /** Its owner ends it: what it held is being freed. */
   isClosed = false;
+  /** The longest delay after loss that it asked for. */
+  delayMs = 0;
+  delayVersion = 0;
 
   constructor(id: string, request: SessionRequest, version: number, since: Instant) {
     this.id = id;
@@ -89,6 +94,7 @@ export class Sessions {
 
   /** Undefined: it is over. Only a write that was answered counts as a sign of life. */
   async renew(session: OwnSession): Promise<Instant | undefined> {
+    if (session.delayMs > 0) await this.writeDelay(session);
     for (let attempt = 1; ; attempt += 1) {
       if (session.lost !== undefined) return undefined;
       const since = instant(this.#clock);
@@ -110,6 +116,39 @@ export class Sessions {
       }
       session.version = Math.max(session.version, cell.version);
     }
+  }
+
+  /**
+   * Written before each sign of life, so that the delay is never over before its time; a lease more, because the sign of life
+   * may come just in time.
+   */
+  async writeDelay(session: OwnSession): Promise<void> {
+    const name = DELAY_PREFIX + session.id;
+    const ttlMs = 2 * session.leaseMs + session.delayMs;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const expected = session.delayVersion;
+        const version = await this.#register.write({ name, expected, value: "", ttlMs, isQuiet: true });
+        if (version !== undefined) {
+          session.delayVersion = version;
+          return;
+        }
+      } catch (error) {
+        if (!(error instanceof OutcomeUnknown) || attempt >= MOST_TRIES) throw error;
+      }
+      session.delayVersion = (await this.#register.read(name))?.version ?? 0;
+    }
+  }
+
+  /** Nobody has to wait any more because this session was lost. */
+  async isDelayOver(id: string): Promise<boolean> {
+    return (await this.#register.read(DELAY_PREFIX + id)) === undefined;
+  }
+
+  /** The ids of those whose delay is not over, or has not begun. */
+  async listDelays(): Promise<ReadonlySet<string>> {
+    const cells = await this.#register.list(DELAY_PREFIX);
+    return new Set(cells.map(({ name }) => name.slice(DELAY_PREFIX.length)));
   }
 
   async remove(session: OwnSession): Promise<void> {
