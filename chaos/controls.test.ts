@@ -5,20 +5,27 @@ import { CONTROLS, flawOf, withFlaw } from "./controls/catalogue.ts";
 import { play } from "./play-for-test.ts";
 import { shortRun } from "./settings.ts";
 
-/** Chosen once: whether a flaw shows within seconds is partly luck, and a test should not depend on it. */
-const SEED = 2;
+/** Whether a flaw shows within seconds is partly luck: the machine's timing is not in the seed. */
+const SEEDS = [2, 3, 4];
 /** Most of such a run is waiting. */
 const AT_ONCE = 3;
 
 describe("a short run catches", { concurrency: AT_ONCE }, () => {
   for (const control of Object.keys(CONTROLS)) {
     const { breaks = [], story = "" } = flawOf(control);
-    test(`${control}: ${story}`, { timeout: 120_000 }, async (context) => {
-      await play(withFlaw(shortRun("sqlite", SEED), control), context, ({ violations }) => {
-        const caught = violations.find(({ rule }) => breaks.includes(rule));
-        assert.ok(caught, `It noticed ${violations.map(({ text }) => text).join(" ") || "nothing"}`);
-        context.diagnostic(caught.text);
-      });
+    test(`${control}: ${story}`, { timeout: 240_000 }, async (context) => {
+      const noticed: string[] = [];
+      for (const seed of SEEDS) {
+        let isCaught = false;
+        await play(withFlaw(shortRun("sqlite", seed), control), context, ({ violations }) => {
+          const caught = violations.find(({ rule }) => breaks.includes(rule));
+          isCaught = caught !== undefined;
+          if (caught !== undefined) context.diagnostic(caught.text);
+          else noticed.push(...violations.map(({ text }) => text));
+        });
+        if (isCaught) return;
+      }
+      assert.fail(`In ${SEEDS.length} runs it noticed ${noticed.join(" ") || "nothing"}`);
     });
   }
 });
