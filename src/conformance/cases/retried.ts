@@ -60,7 +60,7 @@ export const retried: readonly ConformanceCase[] = casesOf("G5", {
     await scene.retry(failing, 700, "yield");
     const second = await scene.claimOne();
     equal(textOf(second), "second", "What goes on meanwhile");
-    await scene.letPass(800);
+    await scene.letPass(1_100);
     await scene.done(second);
     const again = await scene.claimOne();
     equal([textOf(again), again.item.attempt], ["first", 2], "What comes back");
