@@ -21,6 +21,7 @@ import { LockReader } from "./lock-reader.ts";
 import { type Outside, Patience } from "./patience.ts";
 import { reportOf, stepsToRelease, stepsToReleaseOnly } from "./rules.ts";
 import { type OwnSession, ownSession, Sessions } from "./sessions.ts";
+import { tracked } from "../locks/tracked.ts";
 
 /** Consul's own. */
 const LONGEST_TTL_MS = 86_400_000;
@@ -259,11 +260,4 @@ export class ConsulLocks implements port.Locks {
   #checkOpen(): void {
     if (this.#closing.signal.aborted) throw new Closed();
   }
-}
-
-function tracked<T>(set: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
-  set.add(promise);
-  const forget = (): boolean => set.delete(promise);
-  void promise.then(forget, forget);
-  return promise;
 }

@@ -72,8 +72,6 @@ export class Acquisition {
   readonly #trace: Trace;
   readonly #delays: Delays;
   readonly #lookout: Lookout;
-  /** Sessions whose delay after loss is over. */
-  readonly #spent = new Set<string>();
 
   constructor(parts: AcquisitionParts, request: AcquireRequest, session: OwnSession, nonce: string) {
     this.#parts = parts;
@@ -128,11 +126,12 @@ export class Acquisition {
   /** Takes a slot if one is free now. Those who seem to be in the way must live; one who waits sees to that from its place in line. */
   async #try(): Promise<Seen> {
     let dead = NOBODY;
+    let spent = NOBODY;
     let seen = UNSEEN;
     for (;;) {
       seen = await this.#change(seen, (record) => {
         const moment = this.#delays.now();
-        const rest = record && bury(record, dead, moment, this.#spent);
+        const rest = record && bury(record, dead, moment, spent);
         const joined = join(rest, this.#waiter, this.#request.slots, moment);
         return holderOf(joined, this.#waiter.nonce) === undefined ? rest : joined;
       });
@@ -140,15 +139,7 @@ export class Acquisition {
       const found = await this.#deadInTheWay(seen.record);
       if (found.size === 0) return seen;
       dead = found;
-      await this.#noteSpent(seen.record, dead);
-    }
-  }
-
-  /** Of those that vanished long ago the delay is over, too. */
-  async #noteSpent(record: LockRecord | undefined, dead: ReadonlySet<string>): Promise<void> {
-    for (const { session, delayMs } of record?.holders ?? []) {
-      if (delayMs === 0 || !dead.has(session) || this.#spent.has(session)) continue;
-      if (await this.#parts.sessions.isDelayOver(session)) this.#spent.add(session);
+      spent = await this.#parts.sessions.findSpent(seen.record?.holders ?? [], dead);
     }
   }
 
@@ -213,18 +204,19 @@ export class Acquisition {
   async #look(from: Seen | undefined): Promise<AcquireResult | Outlook> {
     let seen = from;
     let dead = NOBODY;
+    let spent = NOBODY;
     for (;;) {
       if (this.#isGivenUp() || !this.#isAlive()) return await this.#giveUp();
       let moment = this.#delays.now();
       seen = await this.#change(seen, (record) => {
         moment = this.#delays.now();
-        return join(record && bury(record, dead, moment, this.#spent), this.#waiter, this.#request.slots, moment);
+        return join(record && bury(record, dead, moment, spent), this.#waiter, this.#request.slots, moment);
       });
       const held = this.#result(seen);
       if (held !== undefined) return this.#checked(held);
       if (seen.record?.slots !== this.#request.slots) dead = await this.#deadInTheWay(seen.record);
       else dead = await this.#lookout.findDead(ahead(seen.record, this.#waiter.nonce));
-      await this.#noteSpent(seen.record, dead);
+      spent = await this.#parts.sessions.findSpent(seen.record?.holders ?? [], dead);
       if (dead.size > 0) continue;
       const hasPlace = everyone(seen.record).some(({ nonce }) => nonce === this.#waiter.nonce);
       return { hasPlace, againMs: Math.min(this.#lookout.nextMs(), moment.nextMs(seen.record)) };

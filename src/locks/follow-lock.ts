@@ -35,7 +35,8 @@ export async function followLock(
     const present = everyone(record);
     const found = await lookout.findDead(present.filter(({ session }) => !dead.has(session)));
     dead = new Set(present.map(({ session }) => session).filter((session) => dead.has(session) || found.has(session)));
-    const report = lockReport(name, record, (session) => dead.has(session), moment);
+    const spent = await sessions.findSpent(record?.holders ?? [], dead);
+    const report = lockReport(name, record, { isDead: (id) => dead.has(id), isSpent: (id) => spent.has(id) }, moment);
     if (signal.aborted) return 0;
     if (last === undefined || !isSameReport(last.report, report)) changed(report);
     last = { report };

@@ -19,6 +19,7 @@ import { lockReport } from "./reports.ts";
 import { checkAcquire, checkLockName, checkRelease, checkSession } from "./requests.ts";
 import { everyone, holderOf, leave, type LockRecord } from "./rules.ts";
 import { type OwnSession, ownSession, Sessions, type Trace } from "./sessions.ts";
+import { tracked } from "./tracked.ts";
 
 export interface LocksOnRegisterOptions {
   /** The name in `docs/locks/`. */
@@ -152,7 +153,13 @@ class LocksOnRegister implements port.Locks {
     this.#checkOpen();
     const { record } = await this.#cells.read(checkLockName(name));
     const dead = await new Lookout(this.#sessions, this.#clock).findDead(everyone(record));
-    return lockReport(name, record, (session) => dead.has(session), momentOf(this.#clock));
+    const spent = await this.#sessions.findSpent(record?.holders ?? [], dead);
+    return lockReport(
+      name,
+      record,
+      { isDead: (id) => dead.has(id), isSpent: (id) => spent.has(id) },
+      momentOf(this.#clock),
+    );
   }
 
   async watch(request: port.WatchRequest): Promise<void> {
@@ -169,10 +176,9 @@ class LocksOnRegister implements port.Locks {
     const living = await this.#sessions.list();
     const delayed = await this.#sessions.listDelays();
     const moment = momentOf(this.#clock);
-    const isDead = (session: string): boolean => !living.has(session);
-    const isSpent = (session: string): boolean => !delayed.has(session);
+    const lives = { isDead: (id: string) => !living.has(id), isSpent: (id: string) => !delayed.has(id) };
     return locks
-      .map(({ name, record }) => lockReport(name, record, isDead, moment, isSpent))
+      .map(({ name, record }) => lockReport(name, record, lives, moment))
       .filter((report) => report !== undefined)
       .toSorted((a, b) => (a.name < b.name ? -1 : 1));
   }
@@ -212,11 +218,4 @@ class LocksOnRegister implements port.Locks {
 function draw(): number {
   // oxlint-disable-next-line no-restricted-properties -- here randomness comes in from outside
   return Math.random();
-}
-
-function tracked<T>(set: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
-  set.add(promise);
-  const forget = (): boolean => set.delete(promise);
-  void promise.then(forget, forget);
-  return promise;
 }

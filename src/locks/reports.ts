@@ -1,13 +1,19 @@
 import type { HolderReport, LockReport } from "./port.ts";
 import { type Delay, everyone, type Holder, type LockRecord, type Moment } from "./rules.ts";
 
+/** What is known of sessions. */
+export interface Lives {
+  readonly isDead: (session: string) => boolean;
+  /** Of one that is dead: nobody has to wait any more because of it. */
+  readonly isSpent: (session: string) => boolean;
+}
+
 /** How a lock stands for those who look: without the dead, also when nobody has buried them yet. */
 export function lockReport(
   name: string,
   record: LockRecord | undefined,
-  isDead: (session: string) => boolean,
+  { isDead, isSpent }: Lives,
   moment: Moment,
-  isSpent: (session: string) => boolean = () => false,
 ): LockReport | undefined {
   if (record === undefined) return undefined;
   const holders = record.holders.filter(({ session }) => !isDead(session));

@@ -4,7 +4,7 @@ import type { AcquireRequest, LockLimits, ReleaseRequest, SessionRequest } from 
 
 /** As it is written down. With as many holders and waiters as there can be, a record stays below a mebibyte. */
 const LONGEST_DATA_BYTES = 4_096;
-const LONGEST_RETIRE_MS = 366 * 86_400_000;
+export const LONGEST_RETIRE_MS: number = 366 * 86_400_000;
 
 export function checkSession({ owner, leaseMs }: SessionRequest, limits: LockLimits): void {
   checkKey(owner, "owner");

@@ -67,6 +67,12 @@ interface Sign {
   readonly at: number;
 }
 
+/** As much of a holder as tells whether somebody has to wait because it vanished. */
+interface MaybeDelayed {
+  readonly session: string;
+  readonly delayMs: number;
+}
+
 /** The cells of the sessions, which the store removes by itself. */
 export class Sessions {
   readonly #register: Register;
@@ -140,9 +146,15 @@ export class Sessions {
     }
   }
 
-  /** Nobody has to wait any more because this session was lost. */
-  async isDelayOver(id: string): Promise<boolean> {
-    return (await this.#register.read(DELAY_PREFIX + id)) === undefined;
+  /** Of holders that are dead: the sessions whose delay after loss is over as well, or that asked for none. */
+  async findSpent(holders: readonly MaybeDelayed[], dead: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+    const spent = new Set<string>();
+    const looks = holders.map(async ({ session, delayMs }) => {
+      if (!dead.has(session)) return;
+      if (delayMs === 0 || (await this.#register.read(DELAY_PREFIX + session)) === undefined) spent.add(session);
+    });
+    await Promise.all(looks);
+    return spent;
   }
 
   /** The ids of those whose delay is not over, or has not begun. */

@@ -8,7 +8,7 @@ import { onSignals } from "../locks/signals.ts";
 import { LockTeller } from "../locks/teller.ts";
 import { openStore } from "../store.ts";
 import { roughly } from "../times.ts";
-import { assertRunnable } from "../work/runnable.ts";
+import { programOf } from "../work/runnable.ts";
 
 interface ElectFlags {
   readonly lease?: number;
@@ -58,11 +58,8 @@ export function electCommand(): Command {
 }
 
 async function elect(name: string, words: readonly string[], flags: ElectFlags, command: Command): Promise<void> {
-  const [program, ...commandArguments] = words;
-  if (program === undefined) {
-    command.error("error: elect needs a command to run: baton elect <name> -- <command> [arguments...]");
-  }
-  assertRunnable(program);
+  const needs = "elect needs a command to run: baton elect <name> -- <command> [arguments...]";
+  const program = programOf(words, command, needs);
   const globals = globalsOf(command);
   const json = globals.json === true;
   const { lease = DEFAULT_LEASE_MS, delayAfterLoss = 0, rest = DEFAULT_REST_MS, data } = flags;
@@ -88,7 +85,7 @@ async function elect(name: string, words: readonly string[], flags: ElectFlags, 
   await election.lead(async (term) => {
     const { fence } = term;
     teller.tell("elected", { election: name, fence }, `leads ${name} (term ${fence})`);
-    const end = await runUnderLock(guard, { command: program, commandArguments }, term);
+    const end = await runUnderLock(guard, program, term);
     const code = exitCodeOfCommand(end);
     const why = isLost(term) ? "lost" : "resigned";
     const next = term.signal.aborted ? "" : ` It campaigns again in ${roughly(rest)}.`;

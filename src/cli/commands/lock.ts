@@ -3,11 +3,11 @@ import { type Baton, type HeldLock, LockBusy, type LockOptions, parseDuration } 
 import { endHelp, newCommand } from "../command.ts";
 import { countFlag, durationFlag, Flag, globalsOf } from "../flags.ts";
 import { Guard } from "../guard/guard.ts";
-import { exitCodeOfCommand, exitCodeOfSignal, type Program, runUnderLock } from "../locks/locked-command.ts";
+import { exitCodeOfCommand, exitCodeOfSignal, runUnderLock } from "../locks/locked-command.ts";
 import { onSignals } from "../locks/signals.ts";
 import { LockTeller } from "../locks/teller.ts";
 import { openStore } from "../store.ts";
-import { assertRunnable } from "../work/runnable.ts";
+import { type Program, programOf } from "../work/runnable.ts";
 
 interface LockFlags {
   readonly lease?: number;
@@ -76,11 +76,8 @@ export function lockCommand(): Command {
 }
 
 async function lock(name: string, words: readonly string[], flags: LockFlags, command: Command): Promise<void> {
-  const [program, ...commandArguments] = words;
-  if (program === undefined) {
-    command.error("error: lock needs a command to run: baton lock <name> -- <command> [arguments...]");
-  }
-  assertRunnable(program);
+  const needs = "lock needs a command to run: baton lock <name> -- <command> [arguments...]";
+  const program = programOf(words, command, needs);
   const globals = globalsOf(command);
   const json = globals.json === true;
   const { lease = DEFAULT_LEASE_MS, delayAfterLoss = 0 } = flags;
@@ -95,7 +92,7 @@ async function lock(name: string, words: readonly string[], flags: LockFlags, co
   if (flags.wait !== false) guard.warmUp();
   const held = await acquire(baton, name, { ...optionsOf(flags), lease, delayAfterLoss }, guard, teller);
   // Undefined: a signal came first, and has set the exit code.
-  if (held !== undefined) await run(guard, { command: program, commandArguments }, held, teller);
+  if (held !== undefined) await run(guard, program, held, teller);
 }
 
 async function run(guard: Guard, program: Program, held: HeldLock, teller: LockTeller): Promise<void> {

@@ -4,7 +4,7 @@ import { endHelp, newCommand } from "../command.ts";
 import { countFlag, durationFlag, Flag, globalsOf } from "../flags.ts";
 import { Guard } from "../guard/guard.ts";
 import { openStore } from "../store.ts";
-import { assertRunnable } from "../work/runnable.ts";
+import { programOf } from "../work/runnable.ts";
 import { runCommand } from "../work/run-command.ts";
 import { stopOnSignals } from "../work/stop-on-signals.ts";
 import { WorkTeller } from "../work/teller.ts";
@@ -81,11 +81,8 @@ export function workCommand(): Command {
 }
 
 async function work(name: string, words: readonly string[], flags: WorkFlags, command: Command): Promise<void> {
-  const [program, ...programArguments] = words;
-  if (program === undefined) {
-    command.error("error: work needs a command to run for each item: baton work <queue> -- <command> [arguments...]");
-  }
-  assertRunnable(program);
+  const needs = "work needs a command to run for each item: baton work <queue> -- <command> [arguments...]";
+  const program = programOf(words, command, needs);
   const globals = globalsOf(command);
   const {
     lease = DEFAULT_LEASE_MS,
@@ -103,7 +100,7 @@ async function work(name: string, words: readonly string[], flags: WorkFlags, co
   await queue.levels();
   await using guard = new Guard({ leaseMs: lease, stdout: globals.json === true ? "stderr" : "inherit" });
   guard.warmUp();
-  const runnable = { command: program, commandArguments: programArguments, fatalCodes: new Set(flags.fatalCodes) };
+  const runnable = { ...program, fatalCodes: new Set(flags.fatalCodes) };
   const worker = queue.work((item, held) => runCommand(guard, runnable, item, held), {
     lease,
     untilEmpty: flags.untilEmpty === true,

@@ -2,16 +2,12 @@ import { constants } from "node:os";
 import { BatonError, type HeldLock } from "../../index.ts";
 import type { Guard } from "../guard/guard.ts";
 import type { CommandEnd } from "../guard/messages.ts";
+import type { Program } from "../work/runnable.ts";
 
 /** Between SIGTERM and SIGKILL. The guard makes it shorter when the lock ends sooner: exclusivity goes first. */
 const KILL_AFTER_MS = 5_000;
 /** What shells make of a command that a signal ended. */
 const KILLED = 128;
-
-export interface Program {
-  readonly command: string;
-  readonly commandArguments: readonly string[];
-}
 
 /** Runs a command for as long as the lock is held. */
 export async function runUnderLock(guard: Guard, program: Program, lock: HeldLock): Promise<CommandEnd> {

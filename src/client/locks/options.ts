@@ -3,6 +3,7 @@ import { type Duration, parseDuration } from "../../domain/duration.ts";
 import { InvalidInput } from "../../domain/errors.ts";
 import { checkReference } from "../../domain/names.ts";
 import { checkCount, parseLease } from "../../domain/settings.ts";
+import { LONGEST_RETIRE_MS } from "../../locks/requests.ts";
 
 export interface LockOptions {
   /** How long the lock stays taken if this process is lost; renewed meanwhile. Default 15s. */
@@ -45,8 +46,6 @@ export interface LockSettings {
 
 /** Long enough for a pause of the process, short enough to wait for. */
 const DEFAULT_LEASE = "15s";
-/** Longer than this, what is done is better kept in a store of your own. */
-const LONGEST_RETIRE_MS = parseDuration("366d", "retire");
 /** It travels with every write of the lock. */
 const LONGEST_DATA_BYTES = 4 * 1024;
 

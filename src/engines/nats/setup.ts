@@ -4,6 +4,7 @@ import { checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
 import { ownJson, textOfBytes } from "./own-json.ts";
 import type { ConsumerConfig, JetStream, StreamConfig, StreamInfo } from "./jetstream.ts";
 import type { StoreSettings } from "./options.ts";
+import { Lost } from "./requests.ts";
 import type { QueueSubjects, Subjects } from "./subjects.ts";
 
 export interface QueueRecord {
@@ -151,9 +152,7 @@ async function ensureConsumer(js: JetStream, stream: string, config: ConsumerCon
 }
 
 async function ensureStream(js: JetStream, config: StreamConfig): Promise<StreamInfo> {
-  const found =
-    (await js.streamInfo(config.name)) ?? (await js.createStream(config)) ?? (await js.streamInfo(config.name));
-  if (found === undefined) throw new BatonError("STORE_UNAVAILABLE", `The stream ${config.name} could not be made.`);
+  const found = (await js.streamInfo(config.name)) ?? (await js.again(() => makeStream(js, config)));
   const wrong = differences(found.config, config);
   if (wrong.length > 0) {
     throw new BatonError(
@@ -163,6 +162,13 @@ async function ensureStream(js: JetStream, config: StreamConfig): Promise<Stream
     );
   }
   return found;
+}
+
+/** One that somebody else is making is refused before it is found: servers of a cluster learn of it one after another. */
+async function makeStream(js: JetStream, config: StreamConfig): Promise<StreamInfo> {
+  const made = (await js.createStream(config)) ?? (await js.streamInfo(config.name));
+  if (made === undefined) throw new Lost(config.name);
+  return made;
 }
 
 /** What exclusivity and durability rest on. Replicas and storage may differ: they are the operator's, and reported. */
