@@ -8,15 +8,17 @@ import { dirname, join, normalize, sep } from "node:path";
 
 /** Most basic last; "root" is src/index.ts. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
-  cli: ["root"],
-  conformance: ["engine", "locks", "domain"],
-  root: ["client", "worker", "engine", "locks", "domain"],
-  client: ["worker", "engine", "locks", "domain"],
+  cli: ["root", "relay"],
+  relay: ["root"],
+  conformance: ["engine", "locks", "wake", "domain"],
+  root: ["client", "worker", "engine", "locks", "wake", "domain"],
+  client: ["worker", "engine", "locks", "wake", "domain"],
   worker: ["engine", "domain"],
-  engines: ["engine", "locks", "domain"],
+  engines: ["engine", "locks", "wake", "domain"],
   engine: ["locks", "domain"],
   consul: ["engine", "locks", "domain"],
   locks: ["domain"],
+  wake: ["domain"],
   domain: [],
 };
 

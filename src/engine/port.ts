@@ -149,6 +149,7 @@ export interface ClaimRequest {
   readonly leaseMs: number;
   readonly patienceMs: number;
   readonly signal: AbortSignal;
+  readonly lost?: LostListener;
 }
 
 export interface HoldRequest {
@@ -157,7 +158,14 @@ export interface HoldRequest {
   readonly worker: string;
   readonly leaseMs: number;
   readonly signal: AbortSignal;
+  readonly lost?: LostListener;
 }
+
+/**
+ * Called when the engine hears that the key of a lease went to somebody else. A hint: it may come late or never, and the holder finds out by its
+ * own clock and by renewing in any case.
+ */
+export type LostListener = (lease: Lease) => void;
 
 export interface Lease {
   readonly queue: string;
