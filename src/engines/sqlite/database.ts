@@ -133,6 +133,8 @@ function assertWritable(file: string): void {
 function assertRecognised(file: string): void {
   const db = new DatabaseSync(file, { readOnly: true, timeout: OPEN_WAIT_MS });
   try {
+    // One look at one moment: between two, another process may have made of an empty file a store.
+    db.exec("BEGIN");
     assertKnown(db, file);
   } catch (error) {
     const code = sqliteCode(error);
