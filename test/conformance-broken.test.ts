@@ -7,7 +7,7 @@ import { brokenEngines } from "./broken-engines/all.ts";
 /** Broken engines make cases wait for what never comes. Sound ones need a second or two at most. */
 const CASE_TIMEOUT_MS = 6_000;
 
-describe("the conformance suite finds what is broken", { concurrency: 4 }, () => {
+describe("the conformance suite finds what is broken", { concurrency: 10 }, () => {
   for (const { guarantee, flaw, target } of brokenEngines.map((one) => ({ ...one, target: one.target() }))) {
     test(`${guarantee}: an engine that ${flaw}`, async () => {
       const { failed } = await runConformance(target, {
