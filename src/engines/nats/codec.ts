@@ -122,6 +122,29 @@ export function encodeState(state: KeyState): Uint8Array {
   return join(`${JSON.stringify(line).slice(0, -1)},"i":[${items.map(({ text }) => text).join()}]}`, bodies);
 }
 
+/**
+ * The first message of a key, as text where its payload is one: by far the most are like this. Its own nonce is its item's,
+ * and not written twice.
+ */
+export function encodeFirst(item: KeyItem): Uint8Array | string {
+  const { body, type } = item.payload;
+  if (typeof body !== "string" || !isBare(item)) return encodeState(firstState(item));
+  const payload = `["${type}",${Buffer.byteLength(body)}]`;
+  return `{"k":"ready","i":[{"u":"${item.unique}","l":${item.level},"t":${item.submittedAt},"p":${payload}}]}\n${body}`;
+}
+
+export function firstState(item: KeyItem): KeyState {
+  return { ...NOTHING, kind: "ready", nonce: item.unique, items: [item] };
+}
+
+const QUOTED = /["\\\u0000-\u001f]/;
+
+/** Nothing has to be said of it but what it is, and nothing needs escaping. */
+function isBare({ id, place, attempts, headers, keepMs, replaceable, dueAt, payload, unique }: KeyItem): boolean {
+  const isUsual = id === undefined && headers === undefined && dueAt === undefined && !replaceable;
+  return isUsual && place === 0 && attempts === 0 && keepMs === 0 && !QUOTED.test(payload.type) && !QUOTED.test(unique);
+}
+
 interface EncodedItem {
   readonly text: string;
   readonly body: Uint8Array;
@@ -144,7 +167,7 @@ export function decodeState(data: Uint8Array, sequence: number): KeyState {
   const { line, bodies } = split<StateLine>(data);
   return {
     kind: line.k,
-    nonce: line.n ?? "",
+    nonce: line.n ?? line.i?.[0]?.u ?? "",
     items: line.i?.map((item) => readItem(item, bodies, sequence)) ?? NOTHING.items,
     taken: line.t ?? NOTHING.taken,
     takenLeft: line.tl ?? 0,

@@ -6,6 +6,7 @@ import {
   connect,
   credsAuthenticator,
   type Msg,
+  type MsgHdrs,
   type NatsConnection,
   nkeyAuthenticator,
   type NodeConnectionOptions,
@@ -142,7 +143,12 @@ export function wireOf(connection: NatsConnection, own: boolean): Wire {
     subscribe(subject, receive): Subscription {
       const subscription = connection.subscribe(subject, {
         callback: (error, message) => {
-          if (error === null) guarded(() => receive(deliveryOf(message)));
+          if (error !== null) return;
+          try {
+            receive(new ClientDelivery(message));
+          } catch {
+            // Thrown on, it would end the client's reader. A message that cannot be read is as good as lost.
+          }
         },
       });
       return { unsubscribe: () => subscription.unsubscribe() };
@@ -165,7 +171,7 @@ export function wireOf(connection: NatsConnection, own: boolean): Wire {
 
 interface Outgoing {
   readonly subject: string;
-  readonly data: Uint8Array | string;
+  readonly data: Uint8Array;
   readonly options: PublishOptions | undefined;
 }
 
@@ -183,11 +189,13 @@ class Outbox {
 
   add(subject: string, data: Uint8Array | string, options: PublishOptions | undefined): void {
     if (this.#connection.isClosed()) throw new Closed("The connection to the NATS server");
-    const size = data.length + (options?.headers?.length ?? 0);
+    // The client would do this, too, at several times the cost.
+    const bytes = typeof data === "string" ? Buffer.from(data, "utf8") : data;
+    const size = bytes.length + (options?.headers?.length ?? 0);
     const most = this.#connection.info?.max_payload ?? size;
     if (size > most)
       throw new InvalidInput("payload", `${size} bytes`, `at most ${most} bytes, the most this server takes`);
-    this.#waiting.push({ subject, data, options });
+    this.#waiting.push({ subject, data: bytes, options });
     if (this.#waiting.length === 1) setImmediate(() => this.flush());
   }
 
@@ -195,54 +203,73 @@ class Outbox {
     const waiting = this.#waiting;
     this.#waiting = [];
     if (this.#connection.isClosed()) return;
-    for (const { subject, data, options } of waiting) guarded(() => publish(this.#connection, subject, data, options));
+    for (const { subject, data, options } of waiting) {
+      try {
+        this.#connection.publish(subject, data, clientOptions(options));
+      } catch {
+        // As good as lost: whoever waits for a reply asks again.
+      }
+    }
   }
+}
+
+interface ClientOptions {
+  reply?: string;
+  headers?: MsgHdrs;
+}
+
+function clientOptions(options: PublishOptions | undefined): ClientOptions {
+  const given: ClientOptions = {};
+  if (options?.reply !== undefined) given.reply = options.reply;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  if (options?.headers !== undefined) given.headers = new HeaderBlock(options.headers) as unknown as MsgHdrs;
+  return given;
 }
 
 /** The client asks a header object for its bytes, and for nothing else. */
-function publish(
-  connection: NatsConnection,
-  subject: string,
-  data: Uint8Array | string,
-  options: PublishOptions = {},
-): void {
-  const { reply, headers } = options;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  const given = headers === undefined ? undefined : ({ encode: () => headers } as never);
-  connection.publish(subject, data, {
-    ...(reply === undefined ? {} : { reply }),
-    ...(given === undefined ? {} : { headers: given }),
-  });
-}
+class HeaderBlock {
+  readonly #bytes: Uint8Array;
 
-/**
- * What is thrown in here would end the client's reader, or the process. A message that cannot be read, or sent, is as good as
- * lost: whoever waits for something because of it waits in vain, and asks again.
- */
-function guarded(work: () => void): void {
-  try {
-    work();
-  } catch {
-    // See above.
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  encode(): Uint8Array {
+    return this.#bytes;
   }
 }
 
-function deliveryOf(message: Msg): Delivery {
-  return {
-    subject: message.subject,
-    reply: message.reply ?? "",
-    data: message.data ?? EMPTY,
-    get status() {
-      return message.headers?.code ?? 0;
-    },
-    get description() {
-      return message.headers?.description ?? "";
-    },
-    header: (name) => {
-      const value = message.headers?.get(name);
-      return value === "" ? undefined : value;
-    },
-  };
+class ClientDelivery implements Delivery {
+  readonly #message: Msg;
+
+  constructor(message: Msg) {
+    this.#message = message;
+  }
+
+  get subject(): string {
+    return this.#message.subject;
+  }
+
+  get reply(): string {
+    return this.#message.reply ?? "";
+  }
+
+  get data(): Uint8Array {
+    return this.#message.data ?? EMPTY;
+  }
+
+  get status(): number {
+    return this.#message.headers?.code ?? 0;
+  }
+
+  get description(): string {
+    return this.#message.headers?.description ?? "";
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#message.headers?.get(name);
+    return value === "" ? undefined : value;
+  }
 }
 
 async function listen(

@@ -5,7 +5,7 @@
 import { type Clock, pause } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import { ASSIGNED_ID_MARK } from "../../domain/names.ts";
-import { decodeItem, decodeState, encodeItem, encodeState } from "./codec.ts";
+import { decodeItem, decodeState, encodeFirst, encodeItem, encodeState, firstState } from "./codec.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
 import type { Receipts } from "./receipts.ts";
@@ -22,6 +22,12 @@ const MOST_TRIES = 6;
 const LINE_PAGE = 64;
 /** Of the life of an idle key, counted here from before a write, within which it cannot have vanished there. */
 const CERTAIN_PART = 0.8;
+
+/** The first message of a key, as it was written. */
+export interface First {
+  readonly sequence: number;
+  readonly data: Uint8Array | string;
+}
 
 export class KeyStore {
   readonly subjects: QueueSubjects;
@@ -278,17 +284,18 @@ export class KeyStore {
   }
 
   /**
-   * The first message of a key that is most likely idle, without a promise: `answer` hears of its sequence, or that the key
-   * is not idle, or what went wrong.
+   * The first message of a key that is most likely idle, without a promise: `answer` hears of it, or that the key is not
+   * idle, or what went wrong.
    */
-  begin(key: string, state: KeyState, answer: (written: Promise<Seen | undefined> | Seen | undefined) => void): void {
+  begin(key: string, item: KeyItem, answer: (written: Promise<Seen | undefined> | First | undefined) => void): void {
     const begun = this.clock.monotonic();
+    const data = encodeFirst(item);
     this.js.putThen(
-      this.subjectOf(key, state),
-      encodeState(state),
+      this.subjects.ready(item.level, key),
+      data,
       { expect: 0, check: this.subjects.state(key) },
-      (result) => answer(result.refused ? undefined : { sequence: result.sequence, state }),
-      (error) => answer(this.#put(key, UNSEEN, state, true, always, { begun, error })),
+      (result) => answer(result.refused ? undefined : { sequence: result.sequence, data }),
+      (error) => answer(this.#put(key, UNSEEN, firstState(item), true, always, { begun, error })),
     );
   }
 

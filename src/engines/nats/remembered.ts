@@ -2,23 +2,28 @@
  * How keys stood when this process last wrote them, within bounds. It may be outdated: a write that rests on it is refused.
  * Two generations, because a map that loses its oldest entry at every step has to search for it.
  */
-import { settled } from "./key-store.ts";
+import { decodeState } from "./codec.ts";
+import { type First, settled } from "./key-store.ts";
 import { totalOf } from "./rules.ts";
 import type { Seen } from "./state.ts";
 
-const MOST_BYTES = 32 * 1_048_576;
+const MOST_BYTES = 8 * 1_048_576;
 /** One of these would push out too many others. */
 const BIGGEST_BYTES = 65_536;
 const ENTRY_BYTES = 512;
 
 export class Remembered {
-  #young = new Map<string, Seen>();
-  #old = new Map<string, Seen>();
+  #young = new Map<string, Seen | First>();
+  #old = new Map<string, Seen | First>();
   #bytes = 0;
 
   get(key: string): Seen | undefined {
     const seen = this.#young.get(key) ?? this.#old.get(key);
-    return seen === undefined ? undefined : settled(seen.sequence, seen.state);
+    if (seen === undefined) return undefined;
+    if ("state" in seen) return settled(seen.sequence, seen.state);
+    const { sequence, data } = seen;
+    const bytes = typeof data === "string" ? Buffer.from(data) : data;
+    return { sequence, state: decodeState(bytes, sequence) };
   }
 
   has(key: string): boolean {
@@ -31,6 +36,22 @@ export class Remembered {
       this.delete(key);
       return;
     }
+    this.#keep(key, seen, bytes);
+  }
+
+  /** Most keys are never written again by this process: what was sent is kept, and read when it is needed. */
+  setFirst(key: string, first: First): void {
+    const bytes = ENTRY_BYTES + first.data.length;
+    if (bytes > BIGGEST_BYTES) this.delete(key);
+    else this.#keep(key, first, bytes);
+  }
+
+  delete(key: string): void {
+    this.#young.delete(key);
+    this.#old.delete(key);
+  }
+
+  #keep(key: string, seen: Seen | First, bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes > MOST_BYTES) {
       this.#old = this.#young;
@@ -38,10 +59,5 @@ export class Remembered {
       this.#bytes = bytes;
     }
     this.#young.set(key, seen);
-  }
-
-  delete(key: string): void {
-    this.#young.delete(key);
-    this.#old.delete(key);
   }
 }

@@ -126,9 +126,12 @@ export class Requests {
       waiting.reject(this.#forbidden ?? new Closed());
       return;
     }
+    if (this.#up && this.#young.size + this.#old.size < MOST_IN_FLIGHT) {
+      this.#sendNow(subject, data, headers, waiting);
+      return;
+    }
     const send = (): void => this.#sendNow(subject, data, headers, waiting);
-    if (this.#up && this.#young.size + this.#old.size < MOST_IN_FLIGHT) send();
-    else this.#unsent.push({ subject, send, reject: waiting.reject });
+    this.#unsent.push({ subject, send, reject: waiting.reject });
   }
 
   #sendNow(subject: string, data: Uint8Array | string, headers: Uint8Array | undefined, waiting: Waiting): void {

@@ -12,7 +12,7 @@ import type { KeyStore } from "./key-store.ts";
 import { assignedId, type FoundReceipt, itemId, type Receipt } from "./receipts.ts";
 import { Remembered } from "./remembered.ts";
 import { ended, free, join, lifts, NO_HEADS, STAYS_ANNOUNCED, takeAll, totalOf } from "./rules.ts";
-import { type KeyItem, type KeyState, NOTHING, type Seen, UNSEEN, type Waiting } from "./state.ts";
+import { type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
 
 /** Keys of which this process remembers how much may be added. */
 const MOST_ALLOWANCES = 20_000;
@@ -89,7 +89,17 @@ export class Submitter {
   }
 
   /** Results in the order of the submissions. */
-  async submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+  submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+    const [only] = submissions;
+    if (only === undefined || submissions.length > 1) return this.#submitMany(submissions);
+    const key = tokenOf(only.key);
+    if (!this.#isFresh(key, only)) return this.#submitMany(submissions);
+    return new Promise((resolve) =>
+      this.#begin(key, only, (result) => resolve(result instanceof Promise ? result.then(alone) : [result])),
+    );
+  }
+
+  async #submitMany(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
     const results: SubmitResult[] = [];
     const lanes = new Map<string, { readonly index: number; readonly submission: Submission }[]>();
     const fresh = new Joint();
@@ -136,14 +146,13 @@ export class Submitter {
   /** One message and no promise, if the key is idle indeed. */
   #begin(key: string, submission: Submission, answer: (result: SubmitResult | Promise<SubmitResult>) => void): void {
     const item = this.#itemOf(submission);
-    const state: KeyState = { ...NOTHING, kind: "ready", nonce: this.#store.nonce(), items: [item] };
     this.#fresh.set(key, undefined);
-    this.#store.begin(key, state, (written) => {
+    this.#store.begin(key, item, (written) => {
       if (written === undefined || written instanceof Promise) {
         answer(this.#goOn(key, item, written));
         return;
       }
-      this.#remembered.set(key, written);
+      this.#remembered.setFirst(key, written);
       this.#endFresh(key);
       answer(this.#accepted(key, submission.key, item, NONE));
     });
@@ -519,6 +528,10 @@ export class Submitter {
     };
     return { ok: true, accepted };
   }
+}
+
+function alone(result: SubmitResult): readonly SubmitResult[] {
+  return [result];
 }
 
 function duplicate(id: string, { key, level, at }: Receipt): SubmitResult {
