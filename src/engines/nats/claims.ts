@@ -8,6 +8,7 @@ import { type Clock, pause, type Timer } from "../../domain/clock.ts";
 import { LevelChooser } from "../../domain/level.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { decodeState } from "./codec.ts";
+import { type Coming, type Desk, wantedBy, type WaitingClaim } from "./desk.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
 import type { Held, Leases, Token } from "./leases.ts";
 import type { Pulled, Pulls } from "./pulls.ts";
@@ -21,42 +22,11 @@ const SLOW_MS = 1_000;
 /** A consumer of a cluster follows its stream within this, unless something is wrong. */
 const BEHIND_MS = 10;
 /** A worker that asks again so soon is one for which keys are fetched ahead; and so long they are kept for it. */
-const AHEAD_MS = 20;
+const FETCHED_MS = 20;
 /** More would only wait longer. */
-const MOST_AHEAD = 256;
+const MOST_FETCHED = 256;
 /** After something failed: the server is away, choosing a leader, or full. */
 const REST_MS = 100;
-
-interface WaitingClaim {
-  readonly request: ClaimRequest;
-  readonly answer: (grants: readonly Grant[]) => void;
-}
-
-/** Where the claims of one worker wait, and what is on its way to them. */
-interface Desk {
-  readonly worker: string;
-  readonly leaseMs: number;
-  readonly claims: WaitingClaim[];
-  /** In the order in which they came, and are given out. */
-  line: Coming[];
-  /** What the claim that is first is answered with, at the end of the turn. */
-  readonly giving: Grant[];
-  /** Of the last answer. */
-  answeredAt: number;
-  /** Of the last answer: keys that were fetched for it. The others went on by themselves. */
-  fetched: number;
-  /** How many keys will probably have to be fetched for it in a moment. */
-  ahead: number;
-}
-
-/** A key that is being started, or was, for a claim that waits or will come in a moment. */
-interface Coming {
-  readonly level: number;
-  since: number;
-  readonly isFetched: boolean;
-  /** Undefined while it is being started. */
-  held: Held | undefined;
-}
 
 interface Fetched {
   readonly level: number;
@@ -127,8 +97,8 @@ export class Claims {
       };
       request.signal.addEventListener("abort", giveUp);
       desk.claims.push(claim);
-      const isQuick = this.#clock.monotonic() - desk.answeredAt < AHEAD_MS;
-      desk.ahead = isQuick ? Math.min(MOST_AHEAD, desk.fetched) : 0;
+      const isQuick = this.#clock.monotonic() - desk.answeredAt < FETCHED_MS;
+      desk.ahead = isQuick ? Math.min(MOST_FETCHED, desk.fetched) : 0;
       this.stir();
     });
   }
@@ -240,7 +210,7 @@ export class Claims {
 
   #keep(level: number, token: Token, isFirst: boolean): void {
     this.#fetched.push({ level, isFirst, token, since: this.#clock.monotonic() });
-    this.#plan(AHEAD_MS);
+    this.#plan(FETCHED_MS);
   }
 
   #startFetched(): void {
@@ -410,11 +380,11 @@ export class Claims {
     this.#timer = undefined;
     if (this.#closed) return;
     const now = this.#clock.monotonic();
-    for (const { token } of this.#fetched.filter(({ since }) => now - since >= AHEAD_MS)) this.#giveBack(token);
-    this.#fetched = this.#fetched.filter(({ since }) => now - since < AHEAD_MS);
-    let next = Math.min(...this.#fetched.map(({ since }) => since + AHEAD_MS));
+    for (const { token } of this.#fetched.filter(({ since }) => now - since >= FETCHED_MS)) this.#giveBack(token);
+    this.#fetched = this.#fetched.filter(({ since }) => now - since < FETCHED_MS);
+    let next = Math.min(...this.#fetched.map(({ since }) => since + FETCHED_MS));
     for (const desk of this.#desks.values()) {
-      if (now - desk.answeredAt >= AHEAD_MS) desk.ahead = 0;
+      if (now - desk.answeredAt >= FETCHED_MS) desk.ahead = 0;
       const unwanted = desk.line.filter(({ held, since }) => held !== undefined && now - since >= RESERVED_MS);
       desk.line = desk.line.filter((coming) => !unwanted.includes(coming));
       for (const { held } of unwanted) if (held !== undefined) this.#store.background(this.#leases.release(held));
@@ -429,12 +399,6 @@ export class Claims {
   #giveBack({ reply }: Token): void {
     this.#wire.publish(reply, "-NAK");
   }
-}
-
-function wantedBy({ claims }: Desk): number {
-  let wanted = 0;
-  for (const { request } of claims) wanted += request.max;
-  return wanted;
 }
 
 function readToken({ consumer, data, reply, sequence, subject }: Pulled): Token | undefined {

@@ -137,12 +137,13 @@ export function firstState(item: KeyItem): KeyState {
   return { ...NOTHING, kind: "ready", nonce: item.unique, items: [item] };
 }
 
-const QUOTED = /["\\\u0000-\u001f]/;
+/** Media types that JSON can quote as they are: all that anybody uses. */
+const PLAIN_TYPE = /^[\w.+/;= -]*$/;
 
-/** Nothing has to be said of it but what it is, and nothing needs escaping. */
-function isBare({ id, place, attempts, headers, keepMs, replaceable, dueAt, payload, unique }: KeyItem): boolean {
+/** Nothing has to be said of it but what it is. */
+function isBare({ id, place, attempts, headers, keepMs, replaceable, dueAt, payload }: KeyItem): boolean {
   const isUsual = id === undefined && headers === undefined && dueAt === undefined && !replaceable;
-  return isUsual && place === 0 && attempts === 0 && keepMs === 0 && !QUOTED.test(payload.type) && !QUOTED.test(unique);
+  return isUsual && place === 0 && attempts === 0 && keepMs === 0 && PLAIN_TYPE.test(payload.type);
 }
 
 interface EncodedItem {

@@ -11,13 +11,12 @@ import type { Nonces } from "./nonce.ts";
 import type { Receipts } from "./receipts.ts";
 import { Lost } from "./requests.ts";
 import { free, type Heads, isBig, STAYS_ANNOUNCED } from "./rules.ts";
+import { SETTLED_MS } from "./run-ahead.ts";
 import { FENCES_PER_MESSAGE, isRecord, type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
 import type { QueueSubjects } from "./subjects.ts";
 
 /** How long a key that became idle is still there: as short as a server can make it. */
 const IDLE_SECONDS = 1;
-/** Until what a worker started ahead is written: the time for which it may, the time to write it, and some to spare. */
-const SETTLED_MS = 100;
 const MOST_TRIES = 6;
 const LINE_PAGE = 64;
 /** Of the life of an idle key, counted here from before a write, within which it cannot have vanished there. */

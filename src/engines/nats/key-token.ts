@@ -7,7 +7,7 @@ const SORTED = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz
 
 const codes = Buffer.from(SORTED, "latin1");
 const scratch = Buffer.alloc(3_072);
-const token = Buffer.alloc(4_096);
+const out = Buffer.alloc(4_096);
 const toSorted = translation(STANDARD, SORTED);
 const toStandard = translation(SORTED, STANDARD);
 
@@ -23,13 +23,13 @@ export function tokenOf(text: string): string {
       ((scratch[at] ?? 0) << 16) |
       ((left > 1 ? (scratch[at + 1] ?? 0) : 0) << 8) |
       (left > 2 ? (scratch[at + 2] ?? 0) : 0);
-    token[end] = codes[bits >> 18] ?? 0;
-    token[end + 1] = codes[(bits >> 12) & 63] ?? 0;
-    token[end + 2] = codes[(bits >> 6) & 63] ?? 0;
-    token[end + 3] = codes[bits & 63] ?? 0;
+    out[end] = codes[bits >> 18] ?? 0;
+    out[end + 1] = codes[(bits >> 12) & 63] ?? 0;
+    out[end + 2] = codes[(bits >> 6) & 63] ?? 0;
+    out[end + 3] = codes[bits & 63] ?? 0;
     end += left > 2 ? 4 : left + 1;
   }
-  return token.toString("latin1", 0, end);
+  return out.toString("latin1", 0, end);
 }
 
 export function textOf(token: string): string {

@@ -6,11 +6,12 @@ import type { Acknowledgements } from "./acknowledgements.ts";
 import { asError } from "./as-error.ts";
 import { textOf, tokenOf } from "./key-token.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
+import { LateWrites } from "./late-writes.ts";
 import { itemId } from "./receipts.ts";
 import { end, expire, free, hold, NO_HEADS, start, want, wantNoMore } from "./rules.ts";
 import { type Session, type Sessions, slackOf } from "./sessions.ts";
 import type { KeyItem, KeyState, Seen, StateLease } from "./state.ts";
-import { LateWrites, Streak } from "./streak.ts";
+import { Streak } from "./streak.ts";
 
 /** A worker may go on with a key that it just settled for so long. */
 const STREAK_MS = 50;

@@ -6,24 +6,14 @@
  * The key is this process's all the time, by the record that is there. Each item has a fence of its own: the sequence of a
  * message stands for as many fences as items may run ahead of the next message.
  */
-import type { Clock, Timer } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { SettleResult } from "../../engine/port.ts";
 import { asError } from "./as-error.ts";
 import type { KeyStore } from "./key-store.ts";
+import type { LateWrites } from "./late-writes.ts";
 import { advance, choose, NO_HEADS } from "./rules.ts";
+import { MOST_AHEAD, RUN_AHEAD_MS, WORTH_WRITING } from "./run-ahead.ts";
 import { FENCES_PER_MESSAGE, type KeyItem, type KeyState, type Seen, type StateLease } from "./state.ts";
-
-/** So many items may be done before it is written that they are. Fewer than a message has fences. */
-const MOST_AHEAD = 12;
-/** So many are worth a message; fewer wait for others, but not long. */
-const WORTH_WRITING = 6;
-const LATEST_MS = 10;
-/**
- * How long what was last written of the key may be relied on, counted from before it was sent. Whoever takes something away
- * from a key in work waits longer than this and looks again; what is more urgent may come so much too late.
- */
-const AHEAD_MS = 50;
 
 /** The item that is worked on now. */
 export interface Running {
@@ -45,30 +35,6 @@ interface Done {
 interface Asked {
   readonly answer: (result: SettleResult) => void;
   readonly fail: (error: unknown) => void;
-}
-
-/** Streaks that wait for more to write, with one timer for all. */
-export class LateWrites {
-  readonly #clock: Clock;
-  #waiting = new Set<() => void>();
-  #timer: Timer | undefined;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  add(write: () => void): void {
-    this.#waiting.add(write);
-    this.#timer ??= this.#clock.setTimer(LATEST_MS, () => this.now());
-  }
-
-  now(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
-    const waiting = this.#waiting;
-    this.#waiting = new Set();
-    for (const write of waiting) write();
-  }
 }
 
 export class Streak {
@@ -116,7 +82,7 @@ export class Streak {
    */
   next(done: KeyItem, fence: number, now: number): { readonly item: KeyItem; readonly fence: number } | undefined {
     const { state, sequence } = this.seen;
-    if (this.#store.clock.monotonic() - this.#sentAt >= AHEAD_MS) return undefined;
+    if (this.#store.clock.monotonic() - this.#sentAt >= RUN_AHEAD_MS) return undefined;
     const fresh = Math.max(fence, sequence * FENCES_PER_MESSAGE) + 1;
     if (this.#done.length >= MOST_AHEAD || fresh >= (sequence + 1) * FENCES_PER_MESSAGE) return undefined;
     if (done.keepMs > 0 || done.attempts > 1 || !isPlain(state)) return undefined;

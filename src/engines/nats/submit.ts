@@ -7,6 +7,7 @@ import { type BatonError, InvalidInput, KeyBusy, KeyFull, QueueFull } from "../.
 import type { Accepted, Submission, SubmitResult } from "../../engine/port.ts";
 import { asError } from "./as-error.ts";
 import type { Counts } from "./counts.ts";
+import { Joint } from "./joint.ts";
 import { textOf, tokenOf } from "./key-token.ts";
 import type { KeyStore } from "./key-store.ts";
 import { assignedId, type FoundReceipt, itemId, type Receipt } from "./receipts.ts";
@@ -29,42 +30,6 @@ const NONE: readonly string[] = [];
 export interface Arrival {
   readonly item: KeyItem;
   readonly front: boolean;
-}
-
-/** Many answers, and one promise. */
-class Joint {
-  readonly #all = Promise.withResolvers<void>();
-  #open = 1;
-
-  /** Resolves when all that were expected are there. */
-  get all(): Promise<void> {
-    this.#close();
-    return this.#all.promise;
-  }
-
-  expect(): void {
-    this.#open += 1;
-  }
-
-  take<T>(answer: T | Promise<T>, keep: (value: T) => void): void {
-    if (!(answer instanceof Promise)) {
-      keep(answer);
-      this.#close();
-      return;
-    }
-    answer.then(
-      (value) => {
-        keep(value);
-        this.#close();
-      },
-      (error: unknown) => this.#all.reject(asError(error)),
-    );
-  }
-
-  #close(): void {
-    this.#open -= 1;
-    if (this.#open === 0) this.#all.resolve();
-  }
 }
 
 export class Submitter {
