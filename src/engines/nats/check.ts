@@ -1,4 +1,5 @@
 /** What an operator should know of a NATS store. */
+import { type Clock, pause } from "../../domain/clock.ts";
 import type { Finding } from "../../engine/port.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { StoreSettings } from "./options.ts";
@@ -6,11 +7,16 @@ import { readRecord } from "./setup.ts";
 import { lastToken, type Subjects } from "./subjects.ts";
 import type { Wire } from "./wire.ts";
 
+/** What is made with a queue is there a moment after the queue is written down, and not on every server of a cluster at once. */
+const MOST_LOOKS = 4;
+const BETWEEN_LOOKS_MS = 500;
+
 export async function check(
   js: JetStream,
   wire: Wire,
   subjects: Subjects,
   settings: StoreSettings,
+  clock: Clock,
 ): Promise<readonly Finding[]> {
   const findings: Finding[] = [
     { severity: "ok", subject: "server", detail: `nats-server ${wire.server.version} with JetStream.` },
@@ -36,7 +42,7 @@ export async function check(
   for (const { subject, data } of await js.lastOfEach(subjects.shared, subjects.allQueueRecords)) {
     const queue = lastToken(subject);
     const own = subjects.of(queue);
-    const info = await js.streamInfo(own.stream);
+    const info = await patiently(clock, () => js.streamInfo(own.stream));
     if (info === undefined) {
       findings.push({
         severity: "error",
@@ -56,7 +62,8 @@ export async function check(
       });
     }
     for (const level of readRecord(data).levels.keys()) {
-      if ((await js.consumerInfo(own.stream, own.readyConsumer(level))) === undefined) {
+      const consumer = await patiently(clock, () => js.consumerInfo(own.stream, own.readyConsumer(level)));
+      if (consumer === undefined) {
         findings.push({
           severity: "error",
           subject: `queue ${queue}`,
@@ -92,4 +99,12 @@ function durability(replicas: number, storage: string): Finding {
     subject: "durability",
     detail: `${replicas} replicas: what was accepted survives the loss of any ${Math.floor((replicas - 1) / 2)} of their servers.`,
   };
+}
+
+async function patiently<T>(clock: Clock, look: () => Promise<T | undefined>): Promise<T | undefined> {
+  for (let left = MOST_LOOKS; ; left -= 1) {
+    const found = await look();
+    if (found !== undefined || left <= 1) return found;
+    await pause(clock, BETWEEN_LOOKS_MS);
+  }
 }

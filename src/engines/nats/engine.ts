@@ -204,7 +204,7 @@ export class NatsEngine implements port.Engine {
   }
 
   async check(): Promise<readonly port.Finding[]> {
-    return await this.#run("a check", () => check(this.#js, this.#wire, this.#subjects, this.#settings));
+    return await this.#run("a check", () => check(this.#js, this.#wire, this.#subjects, this.#settings, this.#clock));
   }
 
   async close(): Promise<void> {
