@@ -130,7 +130,8 @@ END`,
       `
 DECLARE k ${s}.key;
 BEGIN
-  UPDATE ${s}.key SET waiting = waiting + 1, lane[lvl + 1] = lane[lvl + 1] + 1, floors[lvl + 1] = least(floors[lvl + 1], o - 1)
+  UPDATE ${s}.key SET waiting = waiting + 1, lane[lvl + 1] = lane[lvl + 1] + 1, floors[lvl + 1] = least(floors[lvl + 1], o - 1),
+    backoff = backoff OR (state = ${LEASED} AND level = lvl AND ord > o)
   WHERE id = kid RETURNING * INTO k;
   PERFORM ${s}.count(me, k.queue, lvl, 1, 0, 0, 0);
   IF k.state = ${IDLE} OR (k.state <> ${LEASED} AND lvl < k.level) THEN RETURN ${s}.elect(kid); END IF;
@@ -196,7 +197,10 @@ BEGIN
       why, i.id IS NOT NULL, i.type, i.headers, i.body, i.bytes);
   END IF;
   IF i.id IS NOT NULL THEN PERFORM ${s}.remember(k.queue, i.id, i.keep, how, i.attempt + 1, rtype, rtext, rbytes, why); END IF;
-  UPDATE ${s}.key SET floors[k.level + 1] = greatest(floors[k.level + 1], k.ord) WHERE id = k.id;
+  -- One that yielded its place may have come back to before where this one stood.
+  UPDATE ${s}.key x SET floors[k.level + 1] = coalesce((SELECT z.ord - 1 FROM ${s}.item z
+    WHERE z.key = k.id AND z.level = k.level AND z.ord > x.floors[k.level + 1] ORDER BY z.ord LIMIT 1), greatest(x.floors[k.level + 1], k.ord))
+  WHERE x.id = k.id;
   PERFORM ${s}.count(me, k.queue, k.level, 0, 0, -1, died);
   RETURN ${s}.let_go(k.id);
 END`,

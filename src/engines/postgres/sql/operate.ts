@@ -9,15 +9,15 @@ export function operateFunctions(s: string, channel: string): string {
       `${s}.hold(me bigint, q integer, name text, who text, lease bigint, waits boolean) RETURNS TABLE (kid bigint, fence bigint)`,
       `
 #variable_conflict use_column
-DECLARE k ${s}.key; now bigint; f bigint; id bigint;
+DECLARE k ${s}.key; now bigint; f bigint; found bigint;
 BEGIN
-  id := (${s}.lock_keys(ARRAY[q], ARRAY[name]))[1];
+  found := (${s}.lock_keys(ARRAY[q], ARRAY[name]))[1];
   now := ${NOW};
-  SELECT * INTO k FROM ${s}.key x WHERE x.id = id;
+  SELECT * INTO k FROM ${s}.key x WHERE x.id = found;
   IF k.state = ${LEASED} AND k.at <= now THEN
     PERFORM ${s}.expire(me, k);
-    id := (${s}.lock_keys(ARRAY[q], ARRAY[name]))[1];
-    SELECT * INTO k FROM ${s}.key x WHERE x.id = id;
+    found := (${s}.lock_keys(ARRAY[q], ARRAY[name]))[1];
+    SELECT * INTO k FROM ${s}.key x WHERE x.id = found;
   END IF;
   IF k.state = ${LEASED} THEN
     -- Somebody waits to hold it: when its lease ends, workers leave it alone for a moment.
@@ -93,34 +93,34 @@ END`,
       `${s}.cancel(me bigint, q integer, item_id text) RETURNS TABLE (result text, rung boolean)`,
       `
 #variable_conflict use_column
-DECLARE found record; k ${s}.key; i record; opened integer := 0; name text;
+DECLARE the_key bigint; lvl integer; o bigint; k ${s}.key; i record; opened integer := 0; whose text;
 BEGIN
   -- The key's row is locked before its items are looked at; and where the item is may have changed meanwhile.
-  SELECT x.name INTO name FROM ${s}.locate(q, item_id) w JOIN ${s}.key x ON x.id = w.kid;
-  IF name IS NOT NULL THEN
-    PERFORM 1 FROM ${s}.key x WHERE x.queue = q AND x.name = name FOR UPDATE;
-    SELECT * INTO found FROM ${s}.locate(q, item_id) w WHERE w.ord IS NOT NULL;
+  SELECT x.name INTO whose FROM ${s}.locate(q, item_id) w JOIN ${s}.key x ON x.id = w.kid;
+  IF whose IS NOT NULL THEN
+    PERFORM 1 FROM ${s}.key x WHERE x.queue = q AND x.name = whose FOR UPDATE;
+    SELECT w.kid, w.level, w.ord INTO the_key, lvl, o FROM ${s}.locate(q, item_id) w WHERE w.ord IS NOT NULL;
   END IF;
-  IF name IS NULL OR found.kid IS NULL THEN
+  IF the_key IS NULL THEN
     RETURN QUERY SELECT CASE WHEN EXISTS (SELECT FROM ${s}.dead d WHERE d.queue = q AND d.id = item_id)
       OR EXISTS (SELECT FROM ${s}.receipt r WHERE r.queue = q AND r.id = item_id AND r.state IS NOT NULL AND (r.expires IS NULL OR r.expires > ${NOW}))
       THEN 'ended' ELSE 'missing' END, true;
     RETURN;
   END IF;
-  SELECT * INTO k FROM ${s}.key x WHERE x.id = found.kid;
-  IF k.state = ${LEASED} AND NOT k.held AND k.level = found.level AND k.ord = found.ord THEN
+  SELECT * INTO k FROM ${s}.key x WHERE x.id = the_key;
+  IF k.state = ${LEASED} AND NOT k.held AND k.level = lvl AND k.ord = o THEN
     UPDATE ${s}.key x SET cancel = true WHERE x.id = k.id;
     RETURN QUERY SELECT 'requested', true;
     RETURN;
   END IF;
-  IF found.ord < 0 THEN
-    DELETE FROM ${s}.delayed d WHERE d.n = -found.ord RETURNING d.id, d.keep, d.attempt INTO i;
+  IF o < 0 THEN
+    DELETE FROM ${s}.delayed d WHERE d.n = -o RETURNING d.id, d.keep, d.attempt INTO i;
     UPDATE ${s}.key x SET delayed = x.delayed - 1 WHERE x.id = k.id;
-    PERFORM ${s}.count(me, q, found.level, 0, -1, 0, 0);
+    PERFORM ${s}.count(me, q, lvl, 0, -1, 0, 0);
   ELSE
-    DELETE FROM ${s}.item z WHERE z.key = k.id AND z.level = found.level AND z.ord = found.ord RETURNING z.id, z.keep, z.attempt INTO i;
-    UPDATE ${s}.key x SET waiting = x.waiting - 1, lane[found.level + 1] = x.lane[found.level + 1] - 1 WHERE x.id = k.id;
-    PERFORM ${s}.count(me, q, found.level, -1, 0, 0, 0);
+    DELETE FROM ${s}.item z WHERE z.key = k.id AND z.level = lvl AND z.ord = o RETURNING z.id, z.keep, z.attempt INTO i;
+    UPDATE ${s}.key x SET waiting = x.waiting - 1, lane[lvl + 1] = x.lane[lvl + 1] - 1 WHERE x.id = k.id;
+    PERFORM ${s}.count(me, q, lvl, -1, 0, 0, 0);
   END IF;
   IF i.id IS NOT NULL THEN PERFORM ${s}.remember(q, i.id, i.keep, 'cancelled', i.attempt, NULL, NULL, NULL, NULL); END IF;
   -- If it was the head of a back-off, what stands behind it is free.

@@ -151,7 +151,8 @@ BEGIN
       ended := ended || r;
     END LOOP;
     FOR lvl IN 0 .. coalesce(levels, 0) - 1 LOOP
-      SELECT z.since INTO firsts[lvl + 1] FROM ${s}.ready z WHERE z.queue = q AND z.level = lvl AND z.place > bounds[lvl + 1] ORDER BY z.place LIMIT 1;
+      SELECT z.since INTO x FROM ${s}.ready z WHERE z.queue = q AND z.level = lvl AND z.place > bounds[lvl + 1] ORDER BY z.place LIMIT 1;
+      firsts[lvl + 1] := x.since;
     END LOOP;
   END IF;
 
