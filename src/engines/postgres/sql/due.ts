@@ -1,4 +1,4 @@
-import { BLOCKED, define, LEASED, NOW } from "./functions.ts";
+import { BLOCKED, define, defineInner, LEASED, NOW } from "./functions.ts";
 
 /** So many in one transaction; the rest in the next, so that others get their turn. */
 const AT_A_TIME = 500;
@@ -9,14 +9,14 @@ const TIMERS_AT_A_TIME = 20;
 export function dueFunctions(s: string, channel: string): string {
   return [
     // The delayed items of these keys, whose rows are locked, that are due.
-    define(
+    defineInner(
       `${s}.arrive_due(me bigint, kids bigint[], until bigint) RETURNS integer`,
       `
 DECLARE d record; opened integer := 0; o bigint;
 BEGIN
   FOR d IN
-    SELECT x.*, k.id AS kid FROM (SELECT DISTINCT u.kid FROM unnest(kids) u(kid)) u JOIN ${s}.key k ON k.id = u.kid
-    JOIN ${s}.delayed x ON x.queue = k.queue AND x.key = k.name WHERE x.due <= until ORDER BY x.due, x.n
+    SELECT x.*, k.id AS kid FROM (SELECT y.id, y.queue, y.name FROM ${s}.key y WHERE y.id = ANY (kids) OFFSET 0) k
+    CROSS JOIN LATERAL (SELECT * FROM ${s}.delayed z WHERE z.queue = k.queue AND z.key = k.name AND z.due <= until OFFSET 0) x ORDER BY x.due, x.n
   LOOP
     -- A newer one of this batch may have replaced it.
     DELETE FROM ${s}.delayed WHERE n = d.n;
@@ -60,13 +60,13 @@ BEGIN
   kids := ${s}.lock_keys(qs, names);
   PERFORM ${s}.arrive_due(me, kids, now);
   -- Whom another process had swept before was only made anew.
-  PERFORM ${s}.elect(u.kid) FROM (SELECT DISTINCT u.kid FROM unnest(kids) u(kid)) u JOIN ${s}.key x ON x.id = u.kid WHERE x.state = 0;
+  PERFORM ${s}.elect(x.id) FROM ${s}.key x WHERE x.id = ANY (kids) AND x.state = 0;
   RETURN QUERY SELECT w.q, ${s}.wake(me, w.q, 0, cardinality(qs)) FROM (SELECT DISTINCT u.q FROM unnest(qs) u(q)) w;
 END`,
     ),
 
     // The lease has run out, and whoever had it is told. What ran waits again where it stood.
-    define(
+    defineInner(
       `${s}.expire(me bigint, k ${s}.key) RETURNS integer`,
       `
 BEGIN
@@ -84,13 +84,12 @@ END`,
 #variable_conflict use_column
 DECLARE k ${s}.key; kids bigint[]; later bigint[] := '{}'; first bigint; now bigint := ${NOW}; qs integer[] := '{}'; opened integer := 0;
 BEGIN
-  WITH rung AS (DELETE FROM ${s}.timer t USING (
-      SELECT x.at, x.n FROM ${s}.timer x WHERE x.at <= now ORDER BY x.at LIMIT ${TIMERS_AT_A_TIME} FOR UPDATE SKIP LOCKED) d
-    WHERE t.at = d.at AND t.n = d.n RETURNING t.keys)
+  WITH rung AS (DELETE FROM ${s}.timer t WHERE t.ctid = ANY (ARRAY(
+      SELECT x.ctid FROM ${s}.timer x WHERE x.at <= now ORDER BY x.at LIMIT ${TIMERS_AT_A_TIME} FOR UPDATE SKIP LOCKED)) RETURNING t.keys)
   SELECT array_agg(DISTINCT u.kid ORDER BY u.kid) INTO kids FROM rung, unnest(rung.keys) u(kid);
   IF kids IS NULL THEN RETURN; END IF;
-  PERFORM 1 FROM (SELECT x.id FROM unnest(kids) u(kid) JOIN ${s}.key x ON x.id = u.kid ORDER BY x.id FOR UPDATE OF x) locked;
-  FOR k IN SELECT x.* FROM unnest(kids) u(kid) JOIN ${s}.key x ON x.id = u.kid LOOP
+  PERFORM 1 FROM (SELECT x.id FROM ${s}.key x WHERE x.id = ANY (kids) ORDER BY x.id FOR UPDATE) locked;
+  FOR k IN SELECT x.* FROM ${s}.key x WHERE x.id = ANY (kids) LOOP
     IF k.state = ${LEASED} AND k.at > now THEN
       later := later || k.id;
       first := least(first, k.at);
@@ -113,14 +112,14 @@ BEGIN
   END LOOP;
   IF first IS NOT NULL THEN
     INSERT INTO ${s}.timer VALUES (first, nextval('${s}.number'), later);
-    UPDATE ${s}.key x SET timer = first FROM unnest(later) u(kid) WHERE x.id = u.kid;
+    UPDATE ${s}.key x SET timer = first WHERE x.id = ANY (later);
   END IF;
   RETURN QUERY SELECT w.q, ${s}.wake(me, w.q, 0, opened) FROM (SELECT DISTINCT u.q FROM unnest(qs) u(q)) w;
 END`,
     ),
 
     // A key that was kept out of sight, by a pause or for a hold, is listed again if it is ready; and is gone if it has nothing.
-    define(
+    defineInner(
       `${s}.relist(kid bigint) RETURNS integer`,
       `
 DECLARE k ${s}.key; now bigint := ${NOW};

@@ -1,13 +1,27 @@
 /**
- * How a function is declared here. The settings belong to it, not to the session, because it may run on an application's own connection.
- * Plans are made once, when tables may still be empty and a scan of all of one looks cheap; so they are told to use the indexes.
+ * A function that a client calls. The settings belong to it, not to the session, because it may run on an application's own connection.
+ * Plans are made once, when tables may still be empty and a scan of all of one looks cheap; so they are told to use the indexes. Where two
+ * tables meet, the statements say which is looked up in which (`LATERAL … OFFSET 0`, `= ANY`), because a table that was just emptied and
+ * vacuumed would otherwise be taken for one that is always empty.
  */
 export function define(signature: string, body: string): string {
+  return declare(
+    signature,
+    `SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
+SET jit = off SET plan_cache_mode = force_generic_plan`,
+    body,
+  );
+}
+
+/** A function that only others of ours call, under their settings: to set them costs more than most of these do. */
+export function defineInner(signature: string, body: string): string {
+  return declare(signature, "", body);
+}
+
+function declare(signature: string, settings: string, body: string): string {
   return `
 CREATE OR REPLACE FUNCTION ${signature}
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
-SET jit = off SET plan_cache_mode = force_generic_plan
+LANGUAGE plpgsql ${settings}
 AS $baton$
 ${body}
 $baton$;

@@ -1,4 +1,4 @@
-import { BLOCKED, define, firstLane, IDLE, LEASED, NOW, READY } from "./functions.ts";
+import { BLOCKED, define, defineInner, firstLane, IDLE, LEASED, NOW, READY } from "./functions.ts";
 
 /** How long a key is kept for whoever waits to hold it: they hear of it in milliseconds, if they are still there. */
 const KEPT_MS = 250;
@@ -15,37 +15,39 @@ export const SHARDS = 16;
 export function lineFunctions(s: string, channel: string): string {
   return [
     // Locks the rows of keys, which it makes if need be; in the order of their ids, so that nobody waits for one who waits for him.
-    define(
+    defineInner(
       `${s}.lock_keys(qs integer[], names text[]) RETURNS bigint[]`,
       `
-DECLARE ids bigint[]; had integer; made integer; wanted integer;
+DECLARE ids bigint[]; had integer; made integer; wanted integer; d_q integer[]; d_name text[];
 BEGIN
-  SELECT count(*) INTO wanted FROM (SELECT DISTINCT u.q, u.name FROM unnest(qs, names) u(q, name)) d;
+  SELECT array_agg(d.q), array_agg(d.name), count(*) INTO d_q, d_name, wanted
+  FROM (SELECT DISTINCT u.q, u.name COLLATE "C" AS name FROM unnest(qs, names) u(q, name) ORDER BY 1, 2) d;
   LOOP
-    PERFORM 1 FROM (SELECT k.id FROM (SELECT DISTINCT u.q, u.name COLLATE "C" AS name FROM unnest(qs, names) u(q, name)) d
-      JOIN ${s}.key k ON k.queue = d.q AND k.name = d.name ORDER BY k.id FOR UPDATE OF k) locked;
+    SELECT array_agg(k.id) INTO ids FROM unnest(d_q, d_name) d(q, name)
+    CROSS JOIN LATERAL (SELECT x.id FROM ${s}.key x WHERE x.queue = d.q AND x.name = d.name OFFSET 0) k;
+    PERFORM 1 FROM (SELECT x.id FROM ${s}.key x WHERE x.id = ANY (ids) ORDER BY x.id FOR UPDATE) locked;
     GET DIAGNOSTICS had = ROW_COUNT;
     made := 0;
     IF had < wanted THEN
       INSERT INTO ${s}.key (id, queue, name, lane, floors)
       SELECT nextval('${s}.number'), d.q, d.name,
-        array_fill(0, ARRAY[cardinality(q.levels)]), array_fill(0::bigint, ARRAY[cardinality(q.levels)])
-      FROM (SELECT DISTINCT u.q, u.name COLLATE "C" AS name FROM unnest(qs, names) u(q, name) ORDER BY 1, 2) d
-      JOIN ${s}.queue q ON q.id = d.q
-      WHERE NOT EXISTS (SELECT FROM ${s}.key k WHERE k.queue = d.q AND k.name = d.name)
+        array_fill(0, ARRAY[cardinality(w.levels)]), array_fill(0::bigint, ARRAY[cardinality(w.levels)])
+      FROM unnest(d_q, d_name) d(q, name)
+      CROSS JOIN LATERAL (SELECT z.levels FROM ${s}.queue z WHERE z.id = d.q OFFSET 0) w
+      WHERE NOT EXISTS (SELECT FROM ${s}.key x WHERE x.queue = d.q AND x.name = d.name OFFSET 0)
       ON CONFLICT DO NOTHING;
       GET DIAGNOSTICS made = ROW_COUNT;
     END IF;
     -- Somebody made or removed one at the same time: once more.
     EXIT WHEN had + made = wanted;
   END LOOP;
-  SELECT array_agg(k.id ORDER BY u.i) INTO ids
-  FROM unnest(qs, names) WITH ORDINALITY u(q, name, i) JOIN ${s}.key k ON k.queue = u.q AND k.name = u.name COLLATE "C";
+  SELECT array_agg(k.id ORDER BY u.i) INTO ids FROM unnest(qs, names) WITH ORDINALITY u(q, name, i)
+  CROSS JOIN LATERAL (SELECT x.id FROM ${s}.key x WHERE x.queue = u.q AND x.name = u.name COLLATE "C" OFFSET 0) k;
   RETURN ids;
 END`,
     ),
 
-    define(
+    defineInner(
       `${s}.count(me bigint, q integer, lvl integer, waits integer, delays integer, runs integer, dies integer) RETURNS void`,
       `
 DECLARE n integer;
@@ -62,7 +64,7 @@ END`,
     ),
 
     // Tells those in other processes who wait for this. False: nobody does.
-    define(
+    defineInner(
       `${s}.wake(me bigint, q integer, what integer, many integer) RETURNS boolean`,
       `
 DECLARE told text;
@@ -87,7 +89,7 @@ END`,
     ),
 
     // Gives a key without a lease its state: ready, blocked, or gone when it has nothing. 1 when somebody could want to know.
-    define(
+    defineInner(
       `${s}.elect(kid bigint) RETURNS integer`,
       `
 DECLARE k ${s}.key; lvl integer; head bigint := 0; now bigint := ${NOW}; p bigint;
@@ -125,7 +127,7 @@ END`,
     ),
 
     // An item, which is in its place, joins the line.
-    define(
+    defineInner(
       `${s}.arrive(me bigint, kid bigint, lvl integer, o bigint) RETURNS integer`,
       `
 DECLARE k ${s}.key;
@@ -140,7 +142,7 @@ END`,
     ),
 
     // The lease is over; what it was for was dealt with before.
-    define(
+    defineInner(
       `${s}.let_go(kid bigint) RETURNS integer`,
       `
 DECLARE k ${s}.key;
@@ -157,7 +159,7 @@ END`,
     ),
 
     // The item that runs goes back to where it stood.
-    define(
+    defineInner(
       `${s}.give_back(me bigint, k ${s}.key, tried integer, again bigint) RETURNS integer`,
       `
 BEGIN
@@ -172,7 +174,7 @@ END`,
     ),
 
     // How a remembered item ended.
-    define(
+    defineInner(
       `${s}.remember(q integer, item_id text, kept bigint, how text, tries integer, rtype text, rtext text, rbytes bytea, why text) RETURNS void`,
       `
 DECLARE now bigint := ${NOW};
@@ -184,7 +186,7 @@ END`,
     ),
 
     // The item that runs is over.
-    define(
+    defineInner(
       `${s}.finish(me bigint, k ${s}.key, how text, rtype text, rtext text, rbytes bytea, why text) RETURNS integer`,
       `
 DECLARE i ${s}.item; given text; died integer := 0;

@@ -53,17 +53,19 @@ END`,
       `${s}.renew(kids bigint[], fences bigint[], leases bigint[], progresses double precision[]) RETURNS TABLE (n integer, cancel boolean)`,
       `
 #variable_conflict use_column
-DECLARE now bigint := ${NOW};
+DECLARE now bigint; i integer; asked boolean; was bigint;
 BEGIN
-  PERFORM 1 FROM (SELECT k.id FROM unnest(kids) u(kid) JOIN ${s}.key k ON k.id = u.kid ORDER BY k.id FOR UPDATE OF k) locked;
+  PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (kids) ORDER BY k.id FOR UPDATE) locked;
   now := ${NOW};
-  -- A lease may become shorter than its timer; then it needs an earlier one.
-  INSERT INTO ${s}.timer SELECT now + u.lease, nextval('${s}.number'), ARRAY[k.id]
-  FROM unnest(kids, fences, leases) u(kid, fence, lease) JOIN ${s}.key k ON k.id = u.kid
-  WHERE k.state = ${LEASED} AND k.fence = u.fence AND k.at > now AND k.timer > now + u.lease;
-  RETURN QUERY UPDATE ${s}.key k SET at = now + u.lease, timer = least(k.timer, now + u.lease), progress = coalesce(u.progress, k.progress)
-  FROM unnest(kids, fences, leases, progresses) WITH ORDINALITY u(kid, fence, lease, progress, i)
-  WHERE k.id = u.kid AND k.state = ${LEASED} AND k.fence = u.fence AND k.at > now RETURNING u.i::integer, k.cancel;
+  FOR i IN 1 .. cardinality(kids) LOOP
+    UPDATE ${s}.key k SET at = now + leases[i], timer = least(k.timer, now + leases[i]), progress = coalesce(progresses[i], k.progress)
+    FROM (SELECT x.timer FROM ${s}.key x WHERE x.id = kids[i]) before
+    WHERE k.id = kids[i] AND k.state = ${LEASED} AND k.fence = fences[i] AND k.at > now RETURNING k.cancel, before.timer INTO asked, was;
+    CONTINUE WHEN NOT FOUND;
+    -- A lease may become shorter than its timer; then it needs an earlier one.
+    IF was > now + leases[i] THEN INSERT INTO ${s}.timer VALUES (now + leases[i], nextval('${s}.number'), ARRAY[kids[i]]); END IF;
+    RETURN QUERY SELECT i, asked;
+  END LOOP;
 END`,
     ),
 
@@ -163,7 +165,7 @@ BEGIN
     ORDER BY x.place LIMIT ${REVIVED_AT_A_TIME}) z;
   IF places IS NULL THEN RETURN QUERY SELECT 0, top, true; RETURN; END IF;
   IF again THEN PERFORM ${s}.lock_keys(array_fill(q, ARRAY[cardinality(names)]), names); END IF;
-  FOR d IN SELECT x.* FROM unnest(places) u(p) JOIN ${s}.dead x ON x.place = u.p ORDER BY x.place LOOP
+  FOR d IN SELECT x.* FROM ${s}.dead x WHERE x.place = ANY (places) ORDER BY x.place LOOP
     DELETE FROM ${s}.dead x WHERE x.place = d.place;
     CONTINUE WHEN NOT FOUND;
     n := n + 1;
@@ -180,8 +182,7 @@ BEGIN
     PERFORM ${s}.arrive(me, kid, d.level, o);
   END LOOP;
   IF again THEN
-    PERFORM ${s}.elect(x.id) FROM (SELECT DISTINCT u.name COLLATE "C" AS name FROM unnest(names) u(name)) u
-    JOIN ${s}.key x ON x.queue = q AND x.name = u.name WHERE x.state = ${IDLE};
+    PERFORM ${s}.elect(x.id) FROM ${s}.key x WHERE x.queue = q AND x.name = ANY (names) AND x.state = ${IDLE};
   END IF;
   RETURN QUERY SELECT n, top, NOT again OR ${s}.wake(me, q, 0, n);
 END`,
@@ -245,12 +246,11 @@ END`,
       `
 DECLARE now bigint := ${NOW}; a integer; b integer;
 BEGIN
-  DELETE FROM ${s}.receipt r USING (
-    SELECT x.queue, x.id FROM ${s}.receipt x WHERE x.expires <= now ORDER BY x.expires LIMIT most FOR UPDATE SKIP LOCKED) d
-  WHERE r.queue = d.queue AND r.id = d.id;
+  DELETE FROM ${s}.receipt r WHERE r.ctid = ANY (ARRAY(
+    SELECT x.ctid FROM ${s}.receipt x WHERE x.expires <= now ORDER BY x.expires LIMIT most FOR UPDATE SKIP LOCKED));
   GET DIAGNOSTICS a = ROW_COUNT;
-  DELETE FROM ${s}.cell c USING (
-    SELECT x.name FROM ${s}.cell x WHERE x.expires <= now ORDER BY x.expires LIMIT most FOR UPDATE SKIP LOCKED) d WHERE c.name = d.name;
+  DELETE FROM ${s}.cell c WHERE c.ctid = ANY (ARRAY(
+    SELECT x.ctid FROM ${s}.cell x WHERE x.expires <= now ORDER BY x.expires LIMIT most FOR UPDATE SKIP LOCKED));
   GET DIAGNOSTICS b = ROW_COUNT;
   DELETE FROM ${s}.sleeper WHERE until < now;
   RETURN greatest(a, b);

@@ -1,10 +1,10 @@
-import { BLOCKED, define, IDLE, LEASED, NOW, READY } from "./functions.ts";
+import { BLOCKED, define, defineInner, IDLE, LEASED, NOW, READY } from "./functions.ts";
 
 /** Accepts items. The order of the checks is part of the contract: a known id comes first. */
 export function submitFunctions(s: string, channel: string): string {
   return [
     // Every item of the key that does not run gives way to a newer one. A key that is ready at that level keeps its place.
-    define(
+    defineInner(
       `${s}.replace_waiting(me bigint, kid bigint) RETURNS text[]`,
       `
 DECLARE k ${s}.key; i record; ids text[] := '{}';
@@ -38,6 +38,7 @@ RETURNS TABLE (n integer, code integer, id text, key text, level integer, at big
 DECLARE
   kids bigint[]; now bigint; k ${s}.key; i integer; had ${s}.receipt; total bigint; o bigint; given text; gone text[];
   opened integer := 0; due boolean; size integer; many integer := cardinality(names); ords bigint[]; plain boolean;
+  p_k bigint[]; p_c integer[]; p_first bigint[];
 BEGIN
   IF cardinality(rings) + cardinality(outcome_rings) > 0 THEN PERFORM ${s}.ring(me, rings, outcome_rings); END IF;
   kids := ${s}.lock_keys(qs, names);
@@ -55,7 +56,8 @@ BEGIN
   END IF;
   IF plain THEN
     SELECT bool_and(x.waiting + x.delayed + u.c <= u.most AND NOT (x.state IN (${READY}, ${BLOCKED}) AND x.level > lvls[1])) INTO plain
-    FROM (SELECT u.kid, count(*) AS c, min(u.most) AS most FROM unnest(kids, key_limits) u(kid, most) GROUP BY u.kid) u JOIN ${s}.key x ON x.id = u.kid;
+    FROM (SELECT u.kid, count(*) AS c, min(u.most) AS most FROM unnest(kids, key_limits) u(kid, most) GROUP BY u.kid) u
+    CROSS JOIN LATERAL (SELECT * FROM ${s}.key y WHERE y.id = u.kid OFFSET 0) x;
   END IF;
 
   IF plain THEN
@@ -63,15 +65,19 @@ BEGIN
     SELECT array_agg(nextval('${s}.number')) INTO ords FROM generate_series(1, many);
     INSERT INTO ${s}.item (key, ord, level, keep, submitted, type, headers, body, bytes)
     SELECT u.kid, u.o, lvls[1], 0, now, u.t, u.h, u.b, u.y FROM unnest(kids, ords, types, heads, bodies, byteas) u(kid, o, t, h, b, y);
+    -- In the order of the keys, so that what belongs to one is found by halving.
+    SELECT array_agg(y.kid), array_agg(y.c), array_agg(y.first) INTO p_k, p_c, p_first
+    FROM (SELECT u.kid, count(*)::integer AS c, min(u.o) AS first FROM unnest(kids, ords) u(kid, o) GROUP BY u.kid ORDER BY u.kid) y;
     WITH changed AS (
-      UPDATE ${s}.key x SET waiting = x.waiting + u.c, lane[lvls[1] + 1] = x.lane[lvls[1] + 1] + u.c,
+      UPDATE ${s}.key x SET waiting = x.waiting + p_c[width_bucket(x.id, p_k)],
+        lane[lvls[1] + 1] = x.lane[lvls[1] + 1] + p_c[width_bucket(x.id, p_k)],
         state = CASE WHEN x.state = ${IDLE} THEN ${READY} ELSE x.state END,
         level = CASE WHEN x.state = ${IDLE} THEN lvls[1] ELSE x.level END,
-        place = CASE WHEN x.state = ${IDLE} THEN u.first ELSE x.place END,
+        place = CASE WHEN x.state = ${IDLE} THEN p_first[width_bucket(x.id, p_k)] ELSE x.place END,
         since = CASE WHEN x.state = ${IDLE} THEN now ELSE x.since END
-      FROM (SELECT u.kid, count(*)::integer AS c, min(u.o) AS first FROM unnest(kids, ords) u(kid, o) GROUP BY u.kid) u
-      WHERE x.id = u.kid RETURNING x.id, x.place, u.first, x.paused, x.wanted)
-    INSERT INTO ${s}.ready SELECT qs[1], lvls[1], c.place, c.id, now FROM changed c WHERE c.place = c.first AND NOT c.paused AND NOT c.wanted;
+      WHERE x.id = ANY (p_k) RETURNING x.id, x.place, x.paused, x.wanted)
+    INSERT INTO ${s}.ready SELECT qs[1], lvls[1], c.place, c.id, now FROM changed c
+    WHERE c.place = p_first[width_bucket(c.id, p_k)] AND NOT c.paused AND NOT c.wanted;
     GET DIAGNOSTICS i = ROW_COUNT;
     opened := opened + i;
     PERFORM ${s}.count(me, qs[1], lvls[1], many, 0, 0, 0);
@@ -143,7 +149,7 @@ BEGIN
       RETURN QUERY SELECT i, 0, coalesce(given, ${s}.given_id(kids[i], lvls[i], o)), names[i], lvls[i], now, gone;
     END LOOP;
     -- Keys that were made for items that were refused.
-    PERFORM ${s}.elect(u.kid) FROM (SELECT DISTINCT u.kid FROM unnest(kids) u(kid)) u JOIN ${s}.key x ON x.id = u.kid WHERE x.state = ${IDLE};
+    PERFORM ${s}.elect(x.id) FROM ${s}.key x WHERE x.id = ANY (kids) AND x.state = ${IDLE};
   END IF;
   IF opened > 0 THEN
     RETURN QUERY SELECT 0, CASE WHEN ${s}.wake(me, w.q, 0, opened) THEN 1 ELSE 0 END, NULL, NULL, w.q, NULL::bigint, NULL::text[]
