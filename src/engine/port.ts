@@ -126,6 +126,13 @@ export interface Submission {
   readonly queueLimit: number;
   /** How long the item is remembered after it ended. Zero: not at all, and nothing is paid for it. */
   readonly keepMs: number;
+  /** Accept it within this transaction of the application: if that commits, and only then. An engine that cannot refuses with `InvalidInput`. */
+  readonly transaction?: Transaction;
+}
+
+/** A transaction of the application, in the same database. Rows come back as they are, or in `rows`. */
+export interface Transaction {
+  query(text: string, values: unknown[]): Promise<unknown>;
 }
 
 export interface Accepted {
