@@ -5,7 +5,7 @@ import { Baton, type BatonOptions } from "./baton.ts";
 import { type LockStore, locksOnlyEngine } from "./locks/locks-only-engine.ts";
 
 /**
- * Opens a store by URL (`memory:`, `sqlite:work.db`, `nats://localhost:4222`, for locks alone `consul://localhost:8500`), by
+ * Opens a store by URL (`memory:`, `sqlite:work.db`, `nats://localhost:4222`, `redis://localhost:6379`, for locks alone `consul://localhost:8500`), by
  * `$BATON_URL` if none is given, or takes an engine, or locks, that you made.
  *
  *     const baton = await connect("sqlite:work.db");
@@ -38,6 +38,9 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
     case "nats":
     case "tls":
       return await openNats(url);
+    case "redis":
+    case "rediss":
+      return await openRedis(url);
     case "consul":
     case "consul+https":
       return await openConsul(url);
@@ -50,7 +53,7 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
     default:
       throw new BatonError(
         "ENGINE_MISSING",
-        `There is no engine for ${scheme}: stores in this version. Use memory:, sqlite:FILE, nats://HOST or consul://HOST, or pass an engine of your own to connect().`,
+        `There is no engine for ${scheme}: stores in this version. Use memory:, sqlite:FILE, nats://HOST, redis://HOST or consul://HOST, or pass an engine of your own to connect().`,
       );
   }
 }
@@ -58,6 +61,11 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
 async function openNats(url: string): Promise<Engine> {
   const { openNatsUrl } = await needing("@nats-io/transport-node", "NATS", () => import("../engines/nats/index.ts"));
   return await openNatsUrl(url);
+}
+
+async function openRedis(url: string): Promise<Engine> {
+  const { openRedisUrl } = await needing("@redis/client", "Redis", () => import("../engines/redis/index.ts"));
+  return await openRedisUrl(url);
 }
 
 async function openConsul(url: string): Promise<Engine> {
