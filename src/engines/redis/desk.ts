@@ -6,7 +6,8 @@ import { type Clock, type Instant, instant, pause } from "../../domain/clock.ts"
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import { explain, isLater, unavailable, wordOf } from "./failure.ts";
 import { type Answer, readAnswer } from "./replies.ts";
-import type { Script } from "./script.ts";
+import { WHOLE_PROGRAM, WORK_PROGRAM } from "./lua/program.ts";
+import { Script } from "./script.ts";
 import type { Wire } from "./client.ts";
 
 /** A call with so many entries keeps the server for a millisecond or two. */
@@ -19,6 +20,10 @@ const PATIENCE_MS = 5_000;
 const TRY_AGAIN_MS = 50;
 /** A server that has not answered by then will not; whether it did what it was asked is unknown. */
 const ANSWER_MS = 20_000;
+
+const WORK = new Script(WORK_PROGRAM);
+const WHOLE = new Script(WHOLE_PROGRAM);
+const WORK_OPERATIONS = new Set(["submit", "claim", "hold", "unwant", "renew", "settle"]);
 
 /** When something was done. */
 export interface Moment {
@@ -45,7 +50,6 @@ export interface Companions {
 
 export interface DeskParts {
   readonly wire: Wire;
-  readonly script: Script;
   readonly clock: Clock;
   readonly keys: readonly string[];
   readonly levels: readonly string[];
@@ -180,8 +184,9 @@ export class Desk {
   }
 
   async #run(operations: readonly Operation[]): Promise<unknown> {
-    const { wire, script, clock, keys, publishes } = this.#parts;
+    const { wire, clock, keys, publishes } = this.#parts;
     const grows = operations.some((operation) => operation.grows);
+    const script = operations.every(({ args: [name = ""] }) => WORK_OPERATIONS.has(name)) ? WORK : WHOLE;
     const args = [this.#levels, grows ? "0" : "1", publishes ? "1" : "0"];
     for (const operation of operations) for (const one of operation.args) args.push(one);
     const { promise: silence, reject } = Promise.withResolvers<never>();

@@ -17,14 +17,12 @@ import { check } from "./check.ts";
 import type { Wire } from "./client.ts";
 import { explain } from "./failure.ts";
 import { Inspection } from "./inspection.ts";
-import { QUEUE_PROGRAM } from "./lua/program.ts";
 import { queuesKey, queueTag } from "./names.ts";
 import { renewArguments, settleArguments, submitArguments } from "./operations.ts";
 import { inPieces } from "./pieces.ts";
 import { Queue } from "./queue.ts";
 import { RedisRegister } from "./register.ts";
 import { levelOf, list, milliseconds, readLevels, text, texts } from "./replies.ts";
-import { Script } from "./script.ts";
 import { RedisSignals, type Signals } from "./signals.ts";
 import { together } from "./together.ts";
 
@@ -35,8 +33,6 @@ export interface EngineParts {
   /** What carries signals between processes. Default: Redis itself. */
   readonly signals?: Signals;
 }
-
-const PROGRAM = new Script(QUEUE_PROGRAM);
 
 /** The engine as the application sees it: turns the port's calls into operations of the program in the server. */
 export class RedisEngine implements port.Engine {
@@ -210,7 +206,6 @@ export class RedisEngine implements port.Engine {
       wire: this.#wire,
       clock: this.#clock,
       signals: this.#signals,
-      script: PROGRAM,
     });
   }
 

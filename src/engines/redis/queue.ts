@@ -16,7 +16,6 @@ import { Holds } from "./holds.ts";
 import { queueNames } from "./names.ts";
 import { Outcomes } from "./outcomes.ts";
 import type { Answer } from "./replies.ts";
-import type { Script } from "./script.ts";
 import { pairs, type SignalListener, type Signals } from "./signals.ts";
 
 /** A signal can be lost, and whoever sleeps is known to the server for 15 s only: this often they look, and say that they still wait. */
@@ -29,7 +28,6 @@ export interface QueueParts {
   readonly prefix: string;
   readonly levels: readonly string[];
   readonly wire: Wire;
-  readonly script: Script;
   readonly clock: Clock;
   readonly signals: Signals;
 }
@@ -51,7 +49,7 @@ export class Queue implements SignalListener {
   #isClosed = false;
 
   constructor(parts: QueueParts) {
-    const { wire, script, clock, signals, levels } = parts;
+    const { wire, clock, signals, levels } = parts;
     const { keys, channel } = queueNames(parts.prefix, parts.name, levels.length);
     this.#parts = parts;
     this.#channel = channel;
@@ -64,7 +62,6 @@ export class Queue implements SignalListener {
     );
     this.#desk = new Desk({
       wire,
-      script,
       clock,
       keys,
       levels,

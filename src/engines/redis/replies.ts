@@ -147,18 +147,23 @@ export function readQueue(result: unknown, queue: string): QueueReport {
   };
 }
 
-const STATES: readonly KeyReport["state"][] = ["idle", "ready", "running", "blocked", "ready"];
-
 export function readKey(result: unknown): KeyReport {
   const [name, state, held, paused, waiting, delayed, running] = list(result);
   return {
     key: text(name),
-    state: held === 1 ? "held" : (STATES[number(state)] ?? "idle"),
+    state: held === 1 ? "held" : keyState(text(state)),
     paused: paused === 1,
     waiting: number(waiting),
     delayed: number(delayed),
     ...(running === undefined ? {} : { running: readRunning(running) }),
   };
+}
+
+function keyState(state: string): KeyReport["state"] {
+  if (state === "leased") return "running";
+  // A parked key has an item that could run, but the key is paused or kept.
+  if (state === "ready" || state === "parked") return "ready";
+  return state === "blocked" ? "blocked" : "idle";
 }
 
 export function readDead(result: unknown, levels: readonly string[]): DeadReport {

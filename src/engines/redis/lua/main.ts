@@ -4,80 +4,36 @@
  */
 export const MAIN: string = String.raw`
 -- A server that is full refuses a script whose first write may grow. What ends work must go on then, so it begins with a removal.
-if ARGV[2] == '1' then call('HDEL', Q, '-') end
-advance()
+if ARGV[2] == '1' then call('HDEL', N.queue, '-') end
+F.advance()
 
 local results = {}
 local at = 4
-local operations = {
-  submit = function(first)
-    local answers, behind = submitGroup(first)
-    return answers, behind
-  end,
-  settle = function(first)
-    local answers, behind = {}, first + 1
-    for index = 1, tonumber(ARGV[first]) do
-      local answer, taken = settle(behind)
-      answers[index], behind = answer, behind + taken
-    end
-    return answers, behind
-  end,
-  renew = function(first)
-    local answers, behind = {}, first + 1
-    for index = 1, tonumber(ARGV[first]) do
-      answers[index] = renew(ARGV[behind], tonumber(ARGV[behind + 1]), tonumber(ARGV[behind + 2]), ARGV[behind + 3])
-      behind = behind + 4
-    end
-    return answers, behind
-  end,
-  claim = function(first) return claim(first), first + 4 end,
-  hold = function(first)
-    return hold(ARGV[first], ARGV[first + 1], tonumber(ARGV[first + 2]), ARGV[first + 3] == '1'), first + 4
-  end,
-  unwant = function(first) unwant(ARGV[first]) return 1, first + 1 end,
-  find = function(first) return find(ARGV[first]), first + 1 end,
-  outcome = function(first) return outcome(ARGV[first]), first + 1 end,
-  cancel = function(first) return cancel(ARGV[first]), first + 1 end,
-  pauseQueue = function(first) pauseQueue(ARGV[first] == '1') return 1, first + 1 end,
-  pauseKey = function(first) pauseKey(ARGV[first], ARGV[first + 1] == '1') return 1, first + 2 end,
-  report = function(first) return queueReport(), first end,
-  keys = function(first) return keyPage(ARGV[first], tonumber(ARGV[first + 1])), first + 2 end,
-  leased = function(first) return leasedNames(), first end,
-  key = function(first)
-    local k = findKey(ARGV[first])
-    return k and keyReport(ARGV[first], k) or {}, first + 1
-  end,
-  dead = function(first) return deadPage(ARGV[first], tonumber(ARGV[first + 1])), first + 2 end,
-  reviveAll = function(first)
-    return reviveAll(ARGV[first] == 'retry', ARGV[first + 1], tonumber(ARGV[first + 2])), first + 3
-  end,
-  revive = function(first) return reviveNamed(ARGV[first] == 'retry', ARGV[first + 1]), first + 2 end,
-}
 while at <= #ARGV do
-  results[#results + 1], at = operations[ARGV[at]](at + 1)
+  results[#results + 1], at = O[ARGV[at]](at + 1)
 end
 
-flush()
-nextDue()
-forgetExpired()
+F.flush()
+F.nextDue()
+F.forgetExpired()
 local left = 0
-if opened > 0 and not paused then
-  for level = 1, levels do left = left + ready[level] end
+if S.opened > 0 and not S.paused then
+  for level = 1, S.levels do left = left + S.ready[level] end
 end
-if watchers <= now then ended = {} end
-if changed then
-  call('HSET', Q, 'state', pack(number, dueFrom, forgetFrom, sleepers, watchers, paused, delayed, running, dead, choices,
-    waiting, ready))
+if S.watchers <= now then S.ended = {} end
+if S.changed then
+  call('HSET', N.queue, 'state', pack(S.number, S.dueFrom, S.forgetFrom, S.sleepers, S.watchers, S.paused, S.delayed,
+    S.running, S.dead, S.choices, S.waiting, S.ready))
 end
 if ARGV[3] == '1' then
-  local channel = Q .. ':news'
-  if sleepers > now then
+  local channel = N.queue .. ':news'
+  if S.sleepers > now then
     if left > 0 then call('SPUBLISH', channel, 'w' .. left) end
-    if dueFrom < dueBefore then call('SPUBLISH', channel, 'd' .. digits(dueFrom - now)) end
+    if S.dueFrom < S.dueBefore then call('SPUBLISH', channel, 'd' .. digits(S.dueFrom - now)) end
   end
-  if #freed > 0 then call('SPUBLISH', channel, 'h' .. table.concat(freed, '\0')) end
-  if #ended > 0 then call('SPUBLISH', channel, 'o' .. table.concat(ended, '\0')) end
-  if #lost > 0 then call('SPUBLISH', channel, 'l' .. table.concat(lost, '\0')) end
+  if #S.freed > 0 then call('SPUBLISH', channel, 'h' .. table.concat(S.freed, '\0')) end
+  if #S.ended > 0 then call('SPUBLISH', channel, 'o' .. table.concat(S.ended, '\0')) end
+  if #S.lost > 0 then call('SPUBLISH', channel, 'l' .. table.concat(S.lost, '\0')) end
 end
-return { digits(now), digits(dueFrom), results, { left, freed, ended, lost } }
+return { digits(now), digits(S.dueFrom), results, { left, S.freed, S.ended, S.lost } }
 `;

@@ -9,7 +9,10 @@ import { SETTLE } from "./settle.ts";
 import { STORE } from "./store.ts";
 import { SUBMIT } from "./submit.ts";
 
-/** Everything that is done to a queue, in one script: whatever is asked for at a time is done in one step. */
-export const QUEUE_PROGRAM: string = [STORE, LINE, ENDINGS, LEASES, SETTLE, SUBMIT, CLAIM, INSPECT, OPERATE, MAIN].join(
-  "",
-);
+const WORK = [STORE, LINE, ENDINGS, LEASES, SETTLE, SUBMIT, CLAIM].join("");
+
+/** What work consists of: submit, claim, hold, renew, settle. Whatever is asked for at a time is done in one step. */
+export const WORK_PROGRAM: string = `${WORK}${MAIN}`;
+
+/** The same, and everything else that can be asked of a queue. Its own, because each call pays for what it could do. */
+export const WHOLE_PROGRAM: string = `${WORK}${INSPECT}${OPERATE}${MAIN}`;

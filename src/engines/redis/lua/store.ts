@@ -16,89 +16,87 @@
  * not less than the time, so that they rise also where the counter was lost.
  */
 export const STORE: string = String.raw`
-local Q, KEYS_OF, NAMES, ITEMS, LINKS, LEASED_KEYS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local DUE, DELAYED, RECEIPTS, EXPIRIES, FAILURES, DEAD = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local BEFORE_READY = 12
+-- F: the functions of this program, O: those that can be asked for, N: the names of the store's keys, S: the state of the queue, C: changes, by what they change. Few
+-- variables in tables, because every function of a program is made anew for each call, at a price for each variable that it shares.
+local F, O, S = {}, {}, {}
+local N = {
+  queue = KEYS[1], keys = KEYS[2], names = KEYS[3], items = KEYS[4], links = KEYS[5], leases = KEYS[6], due = KEYS[7],
+  delayed = KEYS[8], receipts = KEYS[9], expiries = KEYS[10], failures = KEYS[11], dead = KEYS[12], beforeReady = 12,
+}
+local C = {
+  keys = {}, items = {}, links = {}, leases = {}, due = {}, delayed = {}, receipts = {}, expiries = {}, failures = {},
+  dead = {}, ready = {},
+}
+local keys = {}
 local call, pack, unpackAll = redis.call, cmsgpack.pack, cmsgpack.unpack
-local IDLE, READY, LEASED, BLOCKED, PARKED = 0, 1, 2, 3, 4
 local NEVER = 9000000000000000
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-
-local saved = call('HMGET', Q, 'levels', 'state')
-if not saved[1] then
-  if ARGV[1] == '' then return {} end
-  saved[1] = ARGV[1]
-  call('HSET', Q, 'levels', ARGV[1])
-end
-
-local number, dueFrom, forgetFrom, sleepers, watchers, paused, delayed, running, dead, choices, waiting, ready
-if saved[2] then
-  number, dueFrom, forgetFrom, sleepers, watchers, paused, delayed, running, dead, choices, waiting, ready =
-    unpackAll(saved[2])
-else
-  number, dueFrom, forgetFrom, sleepers, watchers, paused, delayed, running, dead, choices =
-    0, NEVER, NEVER, 0, 0, false, 0, 0, 0, 3
-  waiting, ready = {}, {}
-  for level = 1, #cjson.decode(saved[1]) do waiting[level], ready[level] = 0, 0 end
-end
-local levels = #waiting
-local dueBefore = dueFrom
-if number < now then number = now end
-
-local changed = false
-local opened = 0
-local ended, lost, freed, released = {}, {}, {}, {}
-
 -- Numbers are written out here: left to the server or to Lua, some versions would write 1.79e+15.
 local function digits(value) return string.format('%.0f', value) end
-local function text(value) return type(value) == 'number' and digits(value) or value end
 
-local function nextNumber()
-  changed = true
-  number = number + 1
-  return number
+local saved = call('HMGET', N.queue, 'levels', 'state')
+if not saved[1] then
+  saved[1] = ARGV[1]
+  call('HSET', N.queue, 'levels', ARGV[1])
+end
+if saved[2] then
+  S.number, S.dueFrom, S.forgetFrom, S.sleepers, S.watchers, S.paused, S.delayed, S.running, S.dead, S.choices,
+    S.waiting, S.ready = unpackAll(saved[2])
+else
+  S.number, S.dueFrom, S.forgetFrom, S.sleepers, S.watchers, S.paused, S.delayed, S.running, S.dead, S.choices =
+    0, NEVER, NEVER, 0, 0, false, 0, 0, 0, 3
+  S.waiting, S.ready = {}, {}
+  for level = 1, #cjson.decode(saved[1]) do S.waiting[level], S.ready[level] = 0, 0 end
+end
+S.written, S.levels, S.dueBefore, S.changed, S.opened = saved[1], #S.waiting, S.dueFrom, false, 0
+S.ended, S.lost, S.freed, S.released = {}, {}, {}, {}
+if S.number < now then S.number = now end
+for level = 1, S.levels do C.ready[level] = {} end
+
+function F.nextNumber()
+  S.changed = true
+  S.number = S.number + 1
+  return S.number
 end
 
 -- Many arguments at a time, but no more than the stack takes.
-local function bulk(command, key, arguments)
+function F.bulk(command, key, arguments)
   for first = 1, #arguments, 2000 do
     call(command, key, unpack(arguments, first, math.min(first + 1999, #arguments)))
   end
 end
 
-local keys, dirty = {}, {}
-
-local function readKey(record)
+function F.readKey(record)
   local head, level, place, attempt, due, state, fence, deadline, worker, since, held, wanted, kept, cancel, progress,
     waits, delays, isPaused, lanes, gaps, id, keep, submitted, base, streak = unpackAll(record)
   return {
     head = head, level = level, place = place, attempt = attempt, due = due, state = state, fence = fence,
     deadline = deadline, worker = worker, since = since, held = held, wanted = wanted, kept = kept, cancel = cancel,
     progress = progress, waits = waits, delays = delays, paused = isPaused, lanes = lanes, gaps = gaps, id = id,
-    keep = keep, submitted = submitted, base = base, streak = streak, stored = true, listed = state == READY and level or 0,
+    keep = keep, submitted = submitted, base = base, streak = streak, stored = true, listed = state == 'ready' and level or 0,
   }
 end
 
-local function writeKey(k)
+function F.writeKey(k)
   return pack(k.head, k.level, k.place, k.attempt, k.due, k.state, k.fence, k.deadline, k.worker, k.since, k.held,
     k.wanted, k.kept, k.cancel, k.progress, k.waits, k.delays, k.paused, k.lanes, k.gaps, k.id, k.keep, k.submitted,
     k.base, k.streak)
 end
 
-local function findKey(name)
+function F.findKey(name)
   local k = keys[name]
   if k == nil then
-    local record = call('HGET', KEYS_OF, name)
-    k = record and readKey(record) or false
+    local record = call('HGET', N.keys, name)
+    k = record and F.readKey(record) or false
     keys[name] = k
   end
   return k
 end
 
-local function makeKey(name)
+function F.makeKey(name)
   local k = {
-    head = 0, level = 1, place = 0, attempt = 0, due = 0, state = IDLE, fence = 0, deadline = 0, worker = '', since = 0,
+    head = 0, level = 1, place = 0, attempt = 0, due = 0, state = 'idle', fence = 0, deadline = 0, worker = '', since = 0,
     held = false, wanted = false, kept = 0, cancel = false, progress = false, waits = 0, delays = 0, paused = false,
     lanes = false, gaps = false, id = '', keep = 0, submitted = 0, base = 0, streak = 0, stored = false, listed = 0,
   }
@@ -106,25 +104,23 @@ local function makeKey(name)
   return k
 end
 
-local function save(name)
-  dirty[name] = true
-  changed = true
+function F.save(name)
+  C.keys[name] = true
+  S.changed = true
 end
 
 -- A key is worth a record only while it has an item, a lease, a pause, or is kept for a hold.
-local function isEmpty(k)
+function F.isEmpty(k)
   return k.head == 0 and k.fence == 0 and k.delays == 0 and k.kept == 0 and not k.paused
 end
 
-local fresh = {}
-
-local function packedItem(seq)
-  local item = fresh[seq]
-  if item == nil then item = call('HGET', ITEMS, digits(seq)) end
+function F.packedItem(seq)
+  local item = C.items[seq]
+  if item == nil then item = call('HGET', N.items, digits(seq)) end
   return item
 end
 
-local function readItem(record)
+function F.readItem(record)
   local key, level, id, keep, submitted, attempt, due, kind, form, headers, body = unpackAll(record)
   return {
     key = key, level = level, id = id, keep = keep, submitted = submitted, attempt = attempt, due = due, kind = kind,
@@ -132,95 +128,88 @@ local function readItem(record)
   }
 end
 
-local function findItem(seq)
-  local record = packedItem(seq)
-  return record and readItem(record)
+function F.findItem(seq)
+  local record = F.packedItem(seq)
+  return record and F.readItem(record)
 end
 
-local function saveItem(seq, i)
-  fresh[seq] = pack(i.key, i.level, i.id, i.keep, i.submitted, i.attempt, i.due, i.kind, i.form, i.headers, i.body)
+function F.saveItem(seq, i)
+  C.items[seq] = pack(i.key, i.level, i.id, i.keep, i.submitted, i.attempt, i.due, i.kind, i.form, i.headers, i.body)
 end
 
-local function dropItem(seq)
-  fresh[seq] = false
+function F.dropItem(seq)
+  C.items[seq] = false
 end
 
-local dueChanges, leaseChanges = {}, {}
-
-local function later(member, at)
-  dueChanges[member] = at
-  if at < dueFrom then dueFrom = at end
-  changed = true
+function F.later(member, at)
+  C.due[member] = at
+  if at < S.dueFrom then S.dueFrom = at end
+  S.changed = true
 end
 
-local function never(member) dueChanges[member] = false end
+function F.never(member) C.due[member] = false end
 
-local readyChanges = {}
-for level = 1, levels do readyChanges[level] = {} end
-
-local function toReady(name, k)
-  k.state = READY
-  readyChanges[k.level][name] = k.place
-  ready[k.level] = ready[k.level] + 1
-  opened = opened + 1
+function F.toReady(name, k)
+  k.state = 'ready'
+  C.ready[k.level][name] = k.place
+  S.ready[k.level] = S.ready[k.level] + 1
+  S.opened = S.opened + 1
 end
 
-local function outOfReady(name, k)
+function F.outOfReady(name, k)
   -- One that was never written need not be removed.
-  if k.listed == k.level then readyChanges[k.level][name] = false else readyChanges[k.level][name] = nil end
-  ready[k.level] = ready[k.level] - 1
+  if k.listed == k.level then C.ready[k.level][name] = false else C.ready[k.level][name] = nil end
+  S.ready[k.level] = S.ready[k.level] - 1
 end
 
-local function writeChanges(key, changes)
+function F.writeChanges(key, changes)
   local add, drop = {}, {}
   for member, score in pairs(changes) do
     if score then
       add[#add + 1] = digits(score)
-      add[#add + 1] = text(member)
+      add[#add + 1] = type(member) == 'number' and digits(member) or member
     else
-      drop[#drop + 1] = text(member)
+      drop[#drop + 1] = type(member) == 'number' and digits(member) or member
     end
     changes[member] = nil
   end
-  bulk('ZREM', key, drop)
-  bulk('ZADD', key, add)
+  F.bulk('ZREM', key, drop)
+  F.bulk('ZADD', key, add)
 end
 
-local function flushReady()
-  for level = 1, levels do
-    for name, place in pairs(readyChanges[level]) do
+function F.flushReady()
+  for level = 1, S.levels do
+    for name, place in pairs(C.ready[level]) do
       local k = keys[name]
       if place then k.listed = level elseif k.listed == level then k.listed = 0 end
     end
-    writeChanges(KEYS[BEFORE_READY + level], readyChanges[level])
+    F.writeChanges(KEYS[N.beforeReady + level], C.ready[level])
   end
 end
 
-local links, receipts, failures, deadChanges, delayedChanges = {}, {}, {}, {}, {}
-
 -- By field: what to write, or false for what to remove.
-local function writeFields(key, fields)
+function F.writeFields(key, fields)
   local put, drop = {}, {}
   for field, value in pairs(fields) do
     if value then
-      put[#put + 1] = text(field)
-      put[#put + 1] = text(value)
+      put[#put + 1] = type(field) == 'number' and digits(field) or field
+      put[#put + 1] = type(value) == 'number' and digits(value) or value
     else
-      drop[#drop + 1] = text(field)
+      drop[#drop + 1] = type(field) == 'number' and digits(field) or field
     end
     fields[field] = nil
   end
-  bulk('HDEL', key, drop)
-  bulk('HSET', key, put)
+  F.bulk('HDEL', key, drop)
+  F.bulk('HSET', key, put)
 end
 
-local function flushKeys()
+function F.flushKeys()
   local put, names, forget = {}, {}, {}
-  for name in pairs(dirty) do
+  for name in pairs(C.keys) do
     local k = keys[name]
-    if not isEmpty(k) then
+    if not F.isEmpty(k) then
       put[#put + 1] = name
-      put[#put + 1] = writeKey(k)
+      put[#put + 1] = F.writeKey(k)
       if not k.stored then
         names[#names + 1] = '0'
         names[#names + 1] = name
@@ -230,27 +219,25 @@ local function flushKeys()
       if k.stored then forget[#forget + 1] = name end
       keys[name] = nil
     end
-    dirty[name] = nil
+    C.keys[name] = nil
   end
-  bulk('HDEL', KEYS_OF, forget)
-  bulk('ZREM', NAMES, forget)
-  bulk('HSET', KEYS_OF, put)
-  bulk('ZADD', NAMES, names)
+  F.bulk('HDEL', N.keys, forget)
+  F.bulk('ZREM', N.names, forget)
+  F.bulk('HSET', N.keys, put)
+  F.bulk('ZADD', N.names, names)
 end
 
-local expiryChanges = {}
-
-local function flush()
-  writeFields(ITEMS, fresh)
-  writeFields(LINKS, links)
-  flushReady()
-  writeChanges(LEASED_KEYS, leaseChanges)
-  writeChanges(DUE, dueChanges)
-  writeChanges(DELAYED, delayedChanges)
-  writeFields(RECEIPTS, receipts)
-  writeChanges(EXPIRIES, expiryChanges)
-  writeFields(FAILURES, failures)
-  writeChanges(DEAD, deadChanges)
-  flushKeys()
+function F.flush()
+  F.writeFields(N.items, C.items)
+  F.writeFields(N.links, C.links)
+  F.flushReady()
+  F.writeChanges(N.leases, C.leases)
+  F.writeChanges(N.due, C.due)
+  F.writeChanges(N.delayed, C.delayed)
+  F.writeFields(N.receipts, C.receipts)
+  F.writeChanges(N.expiries, C.expiries)
+  F.writeFields(N.failures, C.failures)
+  F.writeChanges(N.dead, C.dead)
+  F.flushKeys()
 end
 `;
