@@ -3,7 +3,9 @@ import { type RedisClient, Wire } from "./client.ts";
 import { openClient } from "./connection.ts";
 import { RedisEngine } from "./engine.ts";
 import { checkPrefix, parseRedisUrl, type RedisOptions, type StoreOptions } from "./options.ts";
+import type { WakeAdapter } from "../../wake/port.ts";
 import { refuseUnfit, serverFacts } from "./server-facts.ts";
+import { RedisWake } from "./wake.ts";
 
 export type { RedisOptions, StoreOptions };
 export type { ClusterClient, PlainClient, RedisClient, SentinelClient } from "./client.ts";
@@ -22,6 +24,14 @@ export async function redisEngineOn(client: RedisClient, options: StoreOptions =
 /** `redis://user:password@host:6379/0?prefix=baton`. */
 export async function openRedisUrl(url: string): Promise<Engine> {
   return await redisEngine(parseRedisUrl(url));
+}
+
+/** Wakes for a store of another kind, over a client of the application's, which stays open, or over one of its own. */
+export async function redisWake(client: RedisClient | string, options: StoreOptions = {}): Promise<WakeAdapter> {
+  if (typeof client !== "string") return new RedisWake(new Wire(client, false), checkPrefix(options.prefix));
+  const parsed = parseRedisUrl(client);
+  const prefix = checkPrefix(options.prefix ?? parsed.prefix);
+  return new RedisWake(new Wire(await openClient(parsed), true), prefix);
 }
 
 async function openEngine(wire: Wire, prefix: string): Promise<RedisEngine> {

@@ -9,7 +9,7 @@ local CELLS, NAMES, ENDS, COUNTER = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local function digits(value) return string.format('%.0f', value) end
+local function digits(value) return string.format('%d', value) end
 local function read(name)
   local record = call('HGET', CELLS, name)
   if not record then return nil end

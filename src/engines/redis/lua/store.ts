@@ -33,7 +33,7 @@ local NEVER = 9000000000000000
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 -- Numbers are written out here: left to the server or to Lua, some versions would write 1.79e+15.
-local function digits(value) return string.format('%.0f', value) end
+local function digits(value) return string.format('%d', value) end
 
 local saved = call('HMGET', N.queue, 'levels', 'state')
 if not saved[1] then
@@ -67,20 +67,26 @@ function F.bulk(command, key, arguments)
   end
 end
 
+-- What belongs to a lease stands behind the rest, and only while there is one.
 function F.readKey(record)
-  local head, level, place, attempt, due, state, fence, deadline, worker, since, held, wanted, kept, cancel, progress,
-    waits, delays, isPaused, lanes, gaps, id, keep, submitted, base, streak = unpackAll(record)
+  local head, level, place, attempt, due, state, fence, wanted, kept, waits, delays, isPaused, lanes, gaps, deadline,
+    worker, since, held, cancel, progress, id, keep, submitted, base, streak = unpackAll(record)
   return {
     head = head, level = level, place = place, attempt = attempt, due = due, state = state, fence = fence,
-    deadline = deadline, worker = worker, since = since, held = held, wanted = wanted, kept = kept, cancel = cancel,
-    progress = progress, waits = waits, delays = delays, paused = isPaused, lanes = lanes, gaps = gaps, id = id,
-    keep = keep, submitted = submitted, base = base, streak = streak, stored = true, listed = state == 'ready' and level or 0,
+    wanted = wanted, kept = kept, waits = waits, delays = delays, paused = isPaused, lanes = lanes, gaps = gaps,
+    deadline = deadline or 0, worker = worker or '', since = since or 0, held = held or false, cancel = cancel or false,
+    progress = progress or false, id = id or '', keep = keep or 0, submitted = submitted or 0, base = base or 0,
+    streak = streak or 0, stored = true, listed = state == 'ready' and level or 0,
   }
 end
 
 function F.writeKey(k)
-  return pack(k.head, k.level, k.place, k.attempt, k.due, k.state, k.fence, k.deadline, k.worker, k.since, k.held,
-    k.wanted, k.kept, k.cancel, k.progress, k.waits, k.delays, k.paused, k.lanes, k.gaps, k.id, k.keep, k.submitted,
+  if k.fence == 0 then
+    return pack(k.head, k.level, k.place, k.attempt, k.due, k.state, 0, k.wanted, k.kept, k.waits, k.delays, k.paused,
+      k.lanes, k.gaps)
+  end
+  return pack(k.head, k.level, k.place, k.attempt, k.due, k.state, k.fence, k.wanted, k.kept, k.waits, k.delays,
+    k.paused, k.lanes, k.gaps, k.deadline, k.worker, k.since, k.held, k.cancel, k.progress, k.id, k.keep, k.submitted,
     k.base, k.streak)
 end
 
