@@ -30,7 +30,7 @@ export interface ClusterClient extends Listening {
   sendCommand(
     firstKey: string | undefined,
     isReadonly: boolean | undefined,
-    args: readonly string[],
+    args: string[],
     options?: CommandOptions,
   ): Promise<unknown>;
 }
@@ -39,7 +39,7 @@ export interface ClusterClient extends Listening {
 export interface SentinelClient extends Listening {
   readonly isReady: boolean;
   getMasterNode(): unknown;
-  sendCommand(isReadonly: boolean | undefined, args: readonly string[], options?: CommandOptions): Promise<unknown>;
+  sendCommand(isReadonly: boolean | undefined, args: string[], options?: CommandOptions): Promise<unknown>;
 }
 
 export type RedisClient = PlainClient | ClusterClient | SentinelClient;
@@ -81,7 +81,7 @@ export class Wire {
   }
 
   /** Where a command goes is decided by the key. */
-  send(key: string, args: readonly string[]): Promise<unknown> {
+  send(key: string, args: string[]): Promise<unknown> {
     const { client } = this;
     if (isCluster(client)) return client.sendCommand(key, false, args, OPTIONS);
     if (isSentinel(client)) return client.sendCommand(false, args, OPTIONS);

@@ -222,7 +222,7 @@ export class RedisEngine implements port.Engine {
     return answers.flat().map(({ answer, at }, index) => resultOf(submissions[index], answer, at, queue.levels));
   }
 
-  async #command(key: string, args: readonly string[]): Promise<unknown> {
+  async #command(key: string, args: string[]): Promise<unknown> {
     try {
       return await this.#wire.send(key, args);
     } catch (error) {
