@@ -5,7 +5,8 @@ import { Baton, type BatonOptions } from "./baton.ts";
 import { type LockStore, locksOnlyEngine } from "./locks/locks-only-engine.ts";
 
 /**
- * Opens a store by URL (`memory:`, `sqlite:work.db`, `nats://localhost:4222`, `postgres://localhost/app`, for locks alone `consul://localhost:8500`), by
+ * Opens a store by URL (`memory:`, `sqlite:work.db`, `nats://localhost:4222`, `postgres://localhost/app`, `redis://localhost:6379`, for
+ * locks alone `consul://localhost:8500`), by
  * `$BATON_URL` if none is given, or takes an engine, or locks, that you made.
  *
  *     const baton = await connect("sqlite:work.db");
@@ -41,6 +42,9 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
     case "postgres":
     case "postgresql":
       return await openPostgres(url);
+    case "redis":
+    case "rediss":
+      return await openRedis(url);
     case "consul":
     case "consul+https":
       return await openConsul(url);
@@ -53,7 +57,7 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
     default:
       throw new BatonError(
         "ENGINE_MISSING",
-        `There is no engine for ${scheme}: stores in this version. Use memory:, sqlite:FILE, nats://HOST, postgres://HOST/DATABASE or consul://HOST, or pass an engine of your own to connect().`,
+        `There is no engine for ${scheme}: stores in this version. Use memory:, sqlite:FILE, nats://HOST, postgres://HOST/DATABASE, redis://HOST or consul://HOST, or pass an engine of your own to connect().`,
       );
   }
 }
@@ -66,6 +70,11 @@ async function openNats(url: string): Promise<Engine> {
 async function openPostgres(url: string): Promise<Engine> {
   const { openPostgresUrl } = await needing("pg", "PostgreSQL", () => import("../engines/postgres/index.ts"));
   return await openPostgresUrl(url);
+}
+
+async function openRedis(url: string): Promise<Engine> {
+  const { openRedisUrl } = await needing("@redis/client", "Redis", () => import("../engines/redis/index.ts"));
+  return await openRedisUrl(url);
 }
 
 async function openConsul(url: string): Promise<Engine> {
