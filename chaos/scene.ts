@@ -1,6 +1,6 @@
 /** What every process of a run knows: the queue, its levels, and what an item carries. */
 
-export const STORES = ["sqlite", "nats", "nats-cluster"] as const;
+export const STORES = ["sqlite", "nats", "nats-cluster", "postgres", "redis"] as const;
 export type Store = (typeof STORES)[number];
 
 export const QUEUE = "chaos";

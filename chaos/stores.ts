@@ -4,6 +4,8 @@ import { setTimeout as wait } from "node:timers/promises";
 import { startNatsCluster } from "../servers/nats-cluster.ts";
 import { ask, serverInfo } from "../servers/nats-probe.ts";
 import { type NatsServer, startNatsServer } from "../servers/nats-server.ts";
+import { startPostgres } from "../servers/postgres.ts";
+import { startRedisServer } from "../servers/redis-server.ts";
 import { QUEUE, type Store } from "./scene.ts";
 
 export interface RunningStore extends AsyncDisposable {
@@ -27,22 +29,35 @@ export async function startStore(store: Store, folder: string): Promise<RunningS
         crash: undefined,
         [Symbol.asyncDispose]: () => Promise.resolve(),
       };
-    case "nats": {
-      const server = await startNatsServer();
-      return {
-        ports: [server.port],
-        url: ([port]) => `nats://127.0.0.1:${port ?? server.port}`,
-        crash: async (awayMs) => {
-          await server.kill();
-          await wait(awayMs);
-          await server.restart();
-        },
-        [Symbol.asyncDispose]: () => server.stop(),
-      };
-    }
+    case "nats":
+      return oneServer(await startNatsServer(), (port) => `nats://127.0.0.1:${port}`);
+    case "postgres":
+      return oneServer(await startPostgres(), (port) => `postgres://baton@127.0.0.1:${port}/postgres`);
+    case "redis":
+      return oneServer(await startRedisServer(), (port) => `redis://127.0.0.1:${port}`);
     case "nats-cluster":
       return await startCluster();
   }
+}
+
+interface Server {
+  readonly port: number;
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+function oneServer(server: Server, url: (port: number) => string): RunningStore {
+  return {
+    ports: [server.port],
+    url: ([port]) => url(port ?? server.port),
+    crash: async (awayMs) => {
+      await server.kill();
+      await wait(awayMs);
+      await server.restart();
+    },
+    [Symbol.asyncDispose]: () => server.stop(),
+  };
 }
 
 async function startCluster(): Promise<RunningStore> {

@@ -39,11 +39,14 @@ export interface PlannedFault {
 /** How often each comes, against the others. */
 const SHARES: Readonly<Record<Store, Partial<Record<FaultKind, number>>>> = {
   sqlite: { kill: 5, stop: 5, block: 3, "kill-all": 2 },
-  nats: nats(2),
-  "nats-cluster": nats(4),
+  nats: withServer(2),
+  "nats-cluster": withServer(4),
+  postgres: withServer(2),
+  redis: withServer(2),
 };
 
-function nats(store: number): Partial<Record<FaultKind, number>> {
+/** @param store how often the server itself is hit */
+function withServer(store: number): Partial<Record<FaultKind, number>> {
   return {
     kill: 4,
     stop: 4,
