@@ -122,6 +122,17 @@ describe("a lease that cannot be kept", () => {
     assert.deepEqual(told(), ["lost expired"]);
   });
 
+  test("ends at its local deadline although a renewal arrives before the timer that is late", async () => {
+    const reply = Promise.withResolvers<readonly RenewResult[]>();
+    engine.onRenew = () => reply.promise;
+    const run = begin("car1");
+    await clock.pass(RENEW_AFTER);
+    reply.resolve([{ ok: true, since: instant(clock), cancelRequested: false }]);
+    await clock.stall(USABLE - RENEW_AFTER + 10);
+    assert.ok(run.signal.aborted && run.signal.reason instanceof LeaseLost);
+    assert.deepEqual(told(), ["lost expired"]);
+  });
+
   test("is asked for again soon after a renewal failed, and ends at its deadline", async () => {
     engine.onRenew = () => Promise.reject(new Error("no connection"));
     const run = begin("car1");

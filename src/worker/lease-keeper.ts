@@ -164,6 +164,8 @@ export class LeaseKeeper {
     });
     try {
       const results = await this.#engine.renew(renewals);
+      // The timer may be late. What was not certain for a moment is over, although the store would go on.
+      this.#endExpired();
       for (const [index, run] of runs.entries()) {
         const result = results[index];
         // A run that ended meanwhile is settled, and so not renewable: that is no loss.

@@ -56,6 +56,17 @@ describe("a heartbeat", () => {
     assert.deepEqual({ told, timers: clock.timers, left: heart.leftMs }, { told: [], timers: 0, left: 0 });
   });
 
+  test("ends at its local deadline although a sign of life is answered before the timer that is late", async () => {
+    const reply = Promise.withResolvers<Instant | undefined>();
+    renew = () => reply.promise;
+    const heart = begin();
+    await clock.pass(RENEW_AFTER);
+    reply.resolve(instant(clock));
+    await clock.stall(USABLE - RENEW_AFTER + 10);
+    assert.equal(heart.check(), false);
+    assert.deepEqual(told, ["lost expired"]);
+  });
+
   test("ends at its local deadline although the store is silent, once", async () => {
     const heart = begin();
     renew = never;

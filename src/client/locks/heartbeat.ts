@@ -108,7 +108,8 @@ export class Heartbeat {
       const since = await this.#life.renew();
       if (this.#over) return;
       if (since === undefined) return this.#lose("ended");
-      this.#renewed(since);
+      // The timer may be late. What was not certain for a moment is over, although the store would go on.
+      if (this.check()) this.#renewed(since);
     } catch (error) {
       if (this.#over) return;
       this.#listener.trouble(error);
