@@ -5,7 +5,19 @@ import type { Fact } from "../history/fact.ts";
 import { judge } from "./check.ts";
 import { figuresOf } from "./figures.ts";
 import type { Rule } from "./violation.ts";
-import { done, drained, effect, fault, final, granted, history, renewed, settled, submitted } from "./written.ts";
+import {
+  done,
+  drained,
+  effect,
+  fault,
+  final,
+  granted,
+  history,
+  renewed,
+  settled,
+  submitted,
+  unanswered,
+} from "./written.ts";
 
 type Facts = readonly (Fact | readonly Fact[])[];
 
@@ -48,6 +60,17 @@ const good: Readonly<Record<string, Facts>> = {
     effect("w1", "a", 1, 2_500),
     settled("w1", "a", 1, 2_510),
     drained(2_600),
+  ],
+  "a renewal without an answer that did happen": [
+    submitted("a", 10),
+    granted("w1", "a", 1, 30),
+    fault("cut", ["w1"], 1_390, 1_500),
+    unanswered("w1", 1, 1_400),
+    renewed("w1", 1, 2_500),
+    granted("w2", "a", 2, 4_600, { attempt: 2 }),
+    effect("w2", "a", 2, 4_610),
+    settled("w2", "a", 2, 4_620),
+    drained(9_000),
   ],
   "a failed attempt that is tried again": [
     submitted("a", 10),

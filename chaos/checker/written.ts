@@ -52,6 +52,11 @@ export function renewed(by: string, fence: number, at: number, since: number = a
   return { type: "renew", at, by, sentAt: at - 1, key, fence, outcome: "ok", since };
 }
 
+/** A renewal whose answer was lost. */
+export function unanswered(by: string, fence: number, at: number, key = "k"): Fact {
+  return { type: "renew", at, by, sentAt: at - 1, key, fence, outcome: "unknown" };
+}
+
 /** Sent at one moment and decided by the register a moment later. */
 export function effect(
   by: string,

@@ -1,4 +1,4 @@
-/** Refusals that must come soon. Both hang for longer than a minute at the moment. */
+/** Refusals that must come soon: once, both took longer than a minute. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { startNatsServer } from "../../servers/nats-server.ts";

@@ -24,6 +24,8 @@ export function stale({ leases, rules, time }: Evidence): readonly Violation[] {
 function ranOut(lease: Lease, { leaseMs }: RunFact, time: Evidence["time"]): readonly Violation[] {
   const found: Violation[] = [];
   let end = lease.grantedAt + leaseMs;
+  // A renewal without an answer may have happened, also much later, when the connection had held it back.
+  let isCertain = true;
   const tell = (what: string, asked: number, at: number): void => {
     const text =
       `${lease.by} ${what} its lease on ${lease.key} (fence ${lease.fence}, item ${lease.item}) at ${time(asked)} and was told yes, ` +
@@ -31,12 +33,14 @@ function ranOut(lease: Lease, { leaseMs }: RunFact, time: Evidence["time"]): rea
     found.push({ rule: "stale", key: lease.key, at, text });
   };
   for (const { at, outcome, since } of lease.renewals) {
+    if (outcome === "unknown") isCertain = false;
     if (outcome !== "ok" || since === undefined) continue;
-    if (since > end) tell("renewed", since, at);
+    if (isCertain && since > end) tell("renewed", since, at);
     end = Math.max(end, at + leaseMs);
+    isCertain = true;
   }
   const { releasedAt, settled } = lease;
-  if (releasedAt !== undefined && settled?.outcome === "ok" && releasedAt > end)
+  if (releasedAt !== undefined && settled?.outcome === "ok" && isCertain && releasedAt > end)
     tell("settled", releasedAt, settled.at);
   return found;
 }

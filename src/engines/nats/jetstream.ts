@@ -24,9 +24,13 @@ export class ApiError extends BatonError {
   readonly number: number;
 
   constructor(subject: string, number: number, description: string) {
+    const isFull = NO_ROOM.has(number);
+    const advice = isFull
+      ? "What was accepted before is safe. Give the stream, the account or the disk more room; work goes on by itself then."
+      : "See docs/engines/nats.md.";
     super(
-      "STORE_UNAVAILABLE",
-      `The NATS server refused ${subject}: ${description} (${number}). Nothing was changed by it. See docs/engines/nats.md.`,
+      isFull ? "STORE_FULL" : "STORE_UNAVAILABLE",
+      `The NATS server refused ${subject}: ${description} (${number}). Nothing was changed by it. ${advice}`,
     );
     this.number = number;
   }
@@ -43,6 +47,8 @@ const NO_MESSAGE = new Set([10_037, 10_043, 10_057]);
 const NO_STREAM = 10_059;
 const NO_CONSUMER = 10_014;
 const STREAM_EXISTS = 10_058;
+/** The server, the account or the stream has no room left; 10,077 also for what a full disk makes fail. */
+const NO_ROOM = new Set([10_002, 10_023, 10_028, 10_047, 10_077]);
 /** The server or the stream's leader is not there for the moment. */
 const NOT_NOW = new Set([10_008, 10_009]);
 

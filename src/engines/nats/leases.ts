@@ -1,16 +1,17 @@
 /** The leases that this process holds: how they begin, are kept, and end. */
-import { type Clock, elapsedMs, type Instant, instant, pause, type Timer } from "../../domain/clock.ts";
+import { type Clock, elapsedMs, type Instant, instant, pause } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { Ending, Grant, HoldRequest, Lease, Renewal, RenewResult, SettleResult } from "../../engine/port.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
 import { asError } from "./as-error.ts";
+import { type Held, HeldLeases } from "./held-leases.ts";
 import { textOf, tokenOf } from "./key-token.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
 import { LateWrites } from "./late-writes.ts";
 import { itemId } from "./receipts.ts";
 import { end, expire, free, hold, NO_HEADS, start, want, wantNoMore } from "./rules.ts";
 import { type Session, type Sessions, slackOf } from "./sessions.ts";
-import type { KeyItem, KeyState, Seen, StateLease } from "./state.ts";
+import type { KeyState, Seen, StateLease } from "./state.ts";
 import { Streak } from "./streak.ts";
 
 /** A worker may go on with a key that it just settled for so long. */
@@ -29,21 +30,6 @@ export interface Token {
   readonly consumer: string;
   /** Where to acknowledge the delivery. */
   readonly reply: string;
-}
-
-export interface Held {
-  readonly key: string;
-  readonly fence: number;
-  readonly streak: Streak;
-  /** Undefined for a hold. */
-  readonly item: KeyItem | undefined;
-  session: Session;
-  readonly worker: string;
-  leaseMs: number;
-  since: Instant;
-  over: boolean;
-  /** Somebody took its item away while it was being started: nothing is to be said about its end. */
-  silent: boolean;
 }
 
 /** A hold that somebody waits for, or tries to have. */
@@ -69,16 +55,11 @@ export class Leases {
   readonly #clock: Clock;
   readonly #hooks: LeaseHooks;
   readonly #acknowledgements: Acknowledgements;
-  /** By what the lease calls its handle, which is the entry itself. */
-  readonly #held = new Map<unknown, Held>();
-  /** Leases of this handle, also those that are over: nobody adopts them. */
-  readonly #known = new WeakSet();
+  readonly #held: HeldLeases;
   /** Leases whose key went on to its next item before their end was written. */
   readonly #advanced = new WeakMap<object, Held>();
   readonly #lateWrites: LateWrites;
   readonly #goingOn = new Set<Held>();
-  #timer: Timer | undefined;
-  #plannedFor = 0;
   #closed = false;
 
   constructor(store: KeyStore, sessions: Sessions, acknowledgements: Acknowledgements, hooks: LeaseHooks) {
@@ -87,11 +68,12 @@ export class Leases {
     this.#sessions = sessions;
     this.#clock = store.clock;
     this.#lateWrites = new LateWrites(store.clock);
+    this.#held = new HeldLeases(sessions, store.clock, (held) => store.background(this.#putBackSurely(held)));
     this.#hooks = hooks;
   }
 
   get count(): number {
-    return this.#held.size;
+    return this.#held.count;
   }
 
   /** Settlements on their way that will bring their keys' next items, and the most urgent level among them. */
@@ -106,7 +88,7 @@ export class Leases {
 
   close(): void {
     this.#closed = true;
-    this.#timer?.cancel();
+    this.#held.close();
     this.#lateWrites.now();
   }
 
@@ -218,7 +200,7 @@ export class Leases {
   async settle(lease: Lease, ending: Ending): Promise<SettleResult> {
     const before = this.#advancedBy(lease);
     if (before !== undefined) return await before.streak.again(before.item?.unique ?? "");
-    const held = this.#find(lease) ?? (await this.#adopt(lease));
+    const held = this.#held.find(lease) ?? (await this.#adopt(lease));
     if (held === undefined) return "lost";
     if (held.silent) {
       await this.drop(held);
@@ -226,7 +208,7 @@ export class Leases {
     }
     const ahead = this.#runAhead(held, ending);
     if (ahead !== undefined) return await ahead;
-    this.#lose(held);
+    this.#held.lose(held);
     const mayGoOn =
       this.#mayGoOn(held, ending) && (held.streak.seen.state.items.length > 1 || held.streak.seen.state.more !== false);
     if (mayGoOn) this.#goingOn.add(held);
@@ -234,7 +216,7 @@ export class Leases {
       return await this.#end(held, ending);
     } catch (error) {
       // Nothing is certain: the lease is this process's until it runs out, and may be settled again.
-      this.#keep(held);
+      this.#held.keep(held);
       throw error;
     } finally {
       if (this.#goingOn.delete(held)) this.#hooks.stir();
@@ -249,13 +231,13 @@ export class Leases {
     if (next === undefined) return undefined;
     const since = this.#sinceOf(session);
     const lease = { ...this.#newLease(session, worker, since), fence: next.fence };
-    this.#lose(held);
+    this.#held.lose(held);
     this.#advanced.set(held, held);
-    const follower = this.#take(streak, next.item, next.fence, session, worker, since);
+    const follower = this.#held.take(streak, next.item, next.fence, session, worker, since);
     const settled = streak.advance(item.unique, held.fence, {
       item: next.item,
       lease,
-      isGood: () => this.#isGood(follower),
+      isGood: () => this.#held.isGood(follower),
       takeAway: () => {
         follower.silent = true;
       },
@@ -264,31 +246,27 @@ export class Leases {
     return settled;
   }
 
-  #isGood(held: Held): boolean {
-    return !held.session.dead && elapsedMs(this.#clock, held.since) < held.leaseMs;
-  }
-
   /** Gives back a grant that nobody took. */
   async release(held: Held): Promise<void> {
     if (held.over) return;
-    this.#lose(held);
+    this.#held.lose(held);
     await this.#orKeep(held, this.#end(held, { type: "release" }, false));
   }
 
   /** Ends a lease whose item is not to be run, and says nothing about it. */
   async drop(held: Held): Promise<void> {
-    this.#lose(held);
+    this.#held.lose(held);
     await this.#orKeep(held, this.#end(held, { type: "done" }, false, true));
   }
 
   async renew({ lease, leaseMs, progress }: Renewal): Promise<RenewResult> {
-    const held = this.#find(lease) ?? (await this.#adopt(lease));
+    const held = this.#held.find(lease) ?? (await this.#adopt(lease));
     if (held === undefined) return { ok: false };
     const session = leaseMs === held.session.leaseMs ? held.session : await this.#sessions.get(leaseMs);
     const alive = await Promise.all([this.#sessions.beat(held.session), this.#sessions.beat(session)]);
     const seen = await this.#store.read(held.key);
     if (alive.includes(false) || !held.streak.isMine(seen.state.lease, held.fence)) {
-      this.#lose(held);
+      this.#held.lose(held);
       return { ok: false };
     }
     if (seen.sequence > held.streak.seen.sequence) await this.#changed(held, seen);
@@ -297,9 +275,7 @@ export class Leases {
     }
     // Meanwhile its old deadline may have passed, and the key be on its way to somebody else.
     if (held.over) return { ok: false };
-    held.since = session.since;
-    held.leaseMs = leaseMs;
-    this.#plan(leaseMs - elapsedMs(this.#clock, held.since));
+    this.#held.renew(held, session.since, leaseMs);
     const { lease: written } = held.streak.seen.state;
     const cancelRequested = written?.fence === held.fence && written.cancelRequested;
     return { ok: true, since: held.since, cancelRequested };
@@ -315,7 +291,7 @@ export class Leases {
       const written = await this.#write(held, { ...held.streak.seen.state, lease: noted });
       if (written === undefined) {
         if (await this.#again(held)) continue;
-        this.#lose(held);
+        this.#held.lose(held);
         return false;
       }
       held.streak.seen = written;
@@ -332,12 +308,12 @@ export class Leases {
   async #end(held: Held, ending: Ending, goOn = true, silent = false): Promise<SettleResult> {
     const store = this.#store;
     const { key } = held;
-    const isGood = (): boolean => this.#isGood(held);
+    const isGood = (): boolean => this.#held.isGood(held);
     await held.streak.ready.catch(() => held.streak.prepare());
     await held.streak.written();
     for (;;) {
       if (!isGood()) {
-        this.#expire(held);
+        this.#held.expire(held);
         return "lost";
       }
       const { state } = held.streak.seen;
@@ -502,53 +478,17 @@ export class Leases {
   #takeWritten(streak: Streak, session: Session, worker: string, since: Instant): Held {
     const { kind, items, lease } = streak.seen.state;
     const item = kind === "running" ? items[0] : undefined;
-    return this.#take(streak, item, lease?.fence ?? 0, session, worker, since);
-  }
-
-  #take(
-    streak: Streak,
-    item: KeyItem | undefined,
-    fence: number,
-    session: Session,
-    worker: string,
-    since: Instant,
-  ): Held {
-    const { key } = streak;
-    const held: Held = {
-      key,
-      fence,
-      streak,
-      item,
-      session,
-      worker,
-      leaseMs: session.leaseMs,
-      since,
-      over: false,
-      silent: false,
-    };
-    this.#held.set(held, held);
-    this.#known.add(held);
-    this.#sessions.begin(session);
-    this.#plan(session.leaseMs);
-    return held;
+    return this.#held.take(streak, item, lease?.fence ?? 0, session, worker, since);
   }
 
   #advancedBy({ handle }: Lease): Held | undefined {
     return typeof handle === "object" && handle !== null ? this.#advanced.get(handle) : undefined;
   }
 
-  #find({ handle, fence }: Lease): Held | undefined {
-    const held = this.#held.get(handle);
-    if (held === undefined || held.fence !== fence || held.over || held.session.dead) return undefined;
-    if (elapsedMs(this.#clock, held.since) < held.leaseMs) return held;
-    this.#expire(held);
-    return undefined;
-  }
-
   /** A lease that another handle took, and that is settled or renewed through this one. */
   async #adopt(lease: Lease): Promise<Held | undefined> {
     const { handle } = lease;
-    if (typeof handle === "object" && handle !== null && this.#known.has(handle)) return undefined;
+    if (this.#held.isOwn(handle)) return undefined;
     const key = tokenOf(lease.key);
     const isIt = ({ fence, leaseMs }: StateLease): boolean =>
       fence === lease.fence && elapsedMs(this.#clock, lease.since) < leaseMs;
@@ -577,49 +517,9 @@ export class Leases {
     try {
       await ending;
     } catch (error) {
-      this.#keep(held);
+      this.#held.keep(held);
       throw error;
     }
-  }
-
-  #keep(held: Held): void {
-    held.over = false;
-    this.#held.set(held, held);
-    this.#sessions.begin(held.session);
-    this.#plan(Math.max(1, held.leaseMs - elapsedMs(this.#clock, held.since)));
-  }
-
-  #lose(held: Held): void {
-    held.over = true;
-    if (this.#held.delete(held)) this.#sessions.end(held.session);
-  }
-
-  /** One timer for all leases, for the one that runs out first. */
-  #plan(leaseMs: number): void {
-    const at = this.#clock.monotonic() + leaseMs + 1;
-    if (this.#closed || (this.#timer !== undefined && this.#plannedFor <= at)) return;
-    this.#timer?.cancel();
-    this.#plannedFor = at;
-    this.#timer = this.#clock.setTimer(leaseMs + 1, () => {
-      this.#timer = undefined;
-      this.#expireOver();
-    });
-  }
-
-  /** Leases that were neither renewed nor settled: this process itself puts their keys back. */
-  #expireOver(): void {
-    let next = Number.POSITIVE_INFINITY;
-    for (const held of this.#held.values()) {
-      const left = held.leaseMs - elapsedMs(this.#clock, held.since);
-      if (left <= 0) this.#expire(held);
-      else next = Math.min(next, left);
-    }
-    if (next !== Number.POSITIVE_INFINITY) this.#plan(next);
-  }
-
-  #expire(held: Held): void {
-    this.#lose(held);
-    this.#store.background(this.#putBackSurely(held));
   }
 
   /** This process's session lives on: nobody else would free the key. */
@@ -649,6 +549,6 @@ export class Leases {
 
   /** All that was begun in the background is done. */
   async quiet(): Promise<void> {
-    await Promise.allSettled(Array.from(this.#held.values(), ({ streak }) => streak.ready));
+    await Promise.allSettled(Array.from(this.#held.all(), ({ streak }) => streak.ready));
   }
 }

@@ -1,0 +1,42 @@
+/** A stream without room: what comes is refused and says why, what was accepted stays, and work goes on when there is room again. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ask } from "../../servers/nats-probe.ts";
+import { BatonError } from "../../src/index.ts";
+import { NatsDesk, streamInfo } from "./desk.ts";
+
+const STREAM = "baton-cars";
+const MORE_THAN_FITS = 200;
+
+test("a full stream refuses what comes, keeps what was accepted, and works again when there is room", async (context) => {
+  const { desk, server } = await NatsDesk.withServer(context);
+  const cars = (await desk.connect()).queue<string>("cars");
+  await cars.levels();
+  await setLimit(server.port, 20_000);
+
+  let accepted = 0;
+  await assert.rejects(
+    async () => {
+      for (; accepted < MORE_THAN_FITS; accepted += 1) await cars.submit(`car${accepted}`, "x".repeat(500));
+    },
+    (error) => error instanceof BatonError && error.code === "STORE_FULL" && /more room/.test(error.message),
+  );
+  assert.ok(accepted > 5, `only ${accepted} were accepted`);
+
+  const all = Promise.withResolvers<void>();
+  const done = new Set<string>();
+  cars.work((item) => {
+    done.add(item.key);
+    if (done.size === accepted) all.resolve();
+  });
+  await setLimit(server.port, -1);
+  await all.promise;
+});
+
+async function setLimit(port: number, bytes: number): Promise<void> {
+  const { config } = await streamInfo(port, STREAM);
+  const { error } = (await ask(port, `$JS.API.STREAM.UPDATE.${STREAM}`, { ...config, max_bytes: bytes })) as {
+    readonly error?: unknown;
+  };
+  assert.equal(error, undefined);
+}
