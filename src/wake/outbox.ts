@@ -31,6 +31,7 @@ export interface OutboxParts {
 export class Outbox {
   readonly #parts: OutboxParts;
   #work = new Map<string, number>();
+  readonly #stirred = new Set<string>();
   /** Undefined: more than are worth naming. */
   #ended = new Map<string, Set<string> | undefined>();
   #lost: Entry[] = [];
@@ -42,6 +43,12 @@ export class Outbox {
 
   work(queue: string, count: number): void {
     this.#work.set(queue, (this.#work.get(queue) ?? 0) + count);
+    this.#sendSoon();
+  }
+
+  /** Everybody who waits in the queue. */
+  stir(queue: string): void {
+    this.#stirred.add(queue);
     this.#sendSoon();
   }
 
@@ -63,7 +70,7 @@ export class Outbox {
   }
 
   get #isEmpty(): boolean {
-    return this.#work.size === 0 && this.#ended.size === 0 && this.#lost.length === 0;
+    return this.#work.size + this.#stirred.size + this.#ended.size + this.#lost.length === 0;
   }
 
   #sendSoon(): void {
@@ -88,9 +95,11 @@ export class Outbox {
       ids === undefined ? [[queue]] : [...ids].map((id) => [queue, id]),
     );
     const lost = this.#lost;
+    const stirred = [...this.#stirred].map((queue): Entry => [queue]);
+    this.#stirred.clear();
     this.#ended = new Map();
     this.#lost = [];
-    return [...this.#messages("ended", ended), ...this.#messages("lost", lost)];
+    return [...this.#messages("work", stirred), ...this.#messages("ended", ended), ...this.#messages("lost", lost)];
   }
 
   /** The budget first: whoever hears of the work looks there. */

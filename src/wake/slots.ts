@@ -4,7 +4,7 @@ import type { Hints } from "./hints.ts";
 export interface Sleepers {
   /** How many claims of the queue wait. */
   idle(): number;
-  /** So many of them should look, best all in one look. */
+  /** So many of them should look, best all in one look. 0: whoever else waits, for instance to hold a key. */
   wake(count: number): void;
 }
 

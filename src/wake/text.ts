@@ -3,7 +3,10 @@ import { LONGEST_TEXT } from "./port.ts";
 /**
  * How signals travel: a JSON list that begins with the sender, then one flat list per signal.
  *
- *     ["f3c1…", ["cars", 3, 1], ["vans", 1, 1]]
+ *     ["f3c1…", ["cars", 3, 1], ["vans"]]
+ *
+ * work: queue, how many, whether the budget has them; or the queue alone for everybody · ended: queue, id; or the queue alone for
+ * too many to name · lost: queue, key, fence
  */
 export type Entry = readonly (string | number)[];
 

@@ -96,6 +96,19 @@ test("an empty budget and one that others are faster at leave sleepers asleep; a
   assert.equal(bed?.woken, 2);
 });
 
+test("what may concern anybody wakes everybody", async () => {
+  const { wakes } = wakeStage(3);
+  const asleep = await beds(wakes, 5);
+  const own = new Bed(2);
+  wakes[0]?.onWork("cars", own);
+  await aftermath();
+  own.asleep = 2;
+  wakes[0]?.stir("cars");
+  await aftermath();
+  assert.equal(woken(asleep), 10);
+  assert.equal(own.woken, 4);
+});
+
 test("those who sleep in the sender's own process are woken without a message", async () => {
   const { adapters, wakes } = wakeStage(1);
   const bed = new Bed(0);
@@ -187,7 +200,7 @@ test("a carrier that is down fails nobody; it is listened to when it is back, an
 test("strange messages are nobody's business", async () => {
   const { adapters, wakes } = wakeStage(2);
   const [bed] = await beds(wakes, 1);
-  const texts = ["", "null", "[", '["x"]', '["x", 1]', '["x", ["cars"], ["cars", "1"], ["cars", -1], [{}]]', "[[]]"];
+  const texts = ["", "null", "[", '["x"]', '["x", 1]', '["x", ["cars", "1"], ["cars", -1], [{}]]', "[[]]"];
   await adapters[0]?.publish(texts.map((text) => ({ channel: "baton.work", text })));
   await aftermath();
   assert.equal(bed?.woken, 0);

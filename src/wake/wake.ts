@@ -100,6 +100,13 @@ export class Wake {
     if (left > 0) this.#outbox.work(queue, left);
   }
 
+  /** Something of the queue changed that any of those who wait may be concerned by: it goes on, or a key that somebody waits to hold is free. */
+  stir(queue: string): void {
+    if (this.#isClosed) return;
+    for (const sleepers of this.#work.get(queue)?.keys() ?? []) sleepers.wake(sleepers.idle());
+    this.#outbox.stir(queue);
+  }
+
   /** These items of the queue, which are remembered, have ended. */
   ended(queue: string, ids: readonly string[]): void {
     if (this.#isClosed || ids.length === 0) return;
@@ -171,10 +178,11 @@ export class Wake {
   }
 
   readonly #heardWork = (entries: readonly Entry[]): void => {
-    for (const [queue, count, isBudgeted] of entries) {
+    for (const [queue, count = Infinity, isBudgeted] of entries) {
       if (typeof queue !== "string" || typeof count !== "number" || !(count > 0)) continue;
       for (const [sleepers, slots] of this.#work.get(queue) ?? []) {
-        if (isBudgeted === 1 && this.#adapter.hints !== undefined) slots.offer(count);
+        if (count === Infinity) sleepers.wake(sleepers.idle());
+        else if (isBudgeted === 1 && this.#adapter.hints !== undefined) slots.offer(count);
         else wakeSome(sleepers, count);
       }
     }
@@ -199,7 +207,7 @@ export class Wake {
   };
 
   readonly #wakeAll = (): void => {
-    for (const all of this.#work.values()) for (const sleepers of all.keys()) wakeSome(sleepers, Infinity);
+    for (const all of this.#work.values()) for (const sleepers of all.keys()) sleepers.wake(sleepers.idle());
   };
 
   readonly #lookAtAll = (): void => {

@@ -15,17 +15,24 @@ import { Wake } from "./wake.ts";
 
 /** A sleeper looks by itself this often, in case a wake was lost. Reading one number is all it costs. */
 const SAFETY_LOOK_MS = 500;
+/** Wakes that come from elsewhere are there to spare the store looks. */
+const FOREIGN_SAFETY_LOOK_MS = 2_000;
+/** The bell for those who hold leases: it rings when somebody finds one that ran out, which is rare. */
+const LOSSES = "lost/";
 /** Rings come in bursts; one look serves them all. */
 const LOOK_PAUSE_MS = 1;
 
-function main(port: MessagePort, { file, synchronous }: ThreadData): void {
+function main(port: MessagePort, { file, synchronous, wake: kind = "own" }: ThreadData): void {
   const send = (message: FromThread): void => port.postMessage(message);
   let store: Store;
-  let wake: Wake;
+  let wake: Wake | undefined;
   const bells = new CellBells(file, () => lookSoon(0));
+  const losses = new CellBells(file, () => send({ type: "losses" }));
+  const isOwn = kind === "own";
+  const safetyMs = isOwn ? SAFETY_LOOK_MS : FOREIGN_SAFETY_LOOK_MS;
   try {
-    store = new Store(file, synchronous, () => instant(systemClock));
-    wake = new Wake(`${file}-wake`, () => lookSoon(0));
+    store = new Store(file, synchronous, () => instant(systemClock), !isOwn);
+    wake = isOwn ? new Wake(`${file}-wake`, () => lookSoon(0)) : undefined;
   } catch (error) {
     const { code, message } = describeStoreFailure(error, file);
     send({ type: "failed", failure: { code, message } });
@@ -61,9 +68,13 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
     finish(store.look());
   }
 
-  function finish({ replies, ring, cells }: BatchResult): void {
+  function finish({ replies, ring, cells, news }: BatchResult): void {
     if (replies.length > 0) send({ type: "replies", replies });
-    if (ring) wake.ring();
+    if (ring) wake?.ring();
+    for (const one of news) {
+      send({ type: "news", news: one });
+      if (isOwn && one.lost.length > 0) losses.ring([LOSSES]);
+    }
     bells.ring(cells);
     lookSoon(bells.hear(store.watchedCells()) ? 0 : waitMs());
   }
@@ -71,9 +82,9 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
   /** A store that cannot be asked now is asked again later. */
   function waitMs(): number {
     try {
-      return Math.min(store.waitMs(), SAFETY_LOOK_MS);
+      return Math.min(store.waitMs(), safetyMs);
     } catch {
-      return SAFETY_LOOK_MS;
+      return safetyMs;
     }
   }
 
@@ -84,16 +95,19 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
         if (calls.length > 0) finish(store.run(calls));
         return close();
       }
-      for (const call of message.calls) calls.push(call);
+      if (message === "look") lookSoon(0);
+      else if (message === "hear losses") losses.hear([LOSSES]);
+      else for (const call of message.calls) calls.push(call);
     }
-    finish(store.run(calls));
+    if (calls.length > 0) finish(store.run(calls));
   }
 
   function close(): void {
     cancelLook();
     const replies = store.close();
-    wake.close();
+    wake?.close();
     bells.close();
+    losses.close();
     send({ type: "replies", replies });
     port.close();
   }
