@@ -26,7 +26,7 @@ export class HeldLeases {
   add(lease: Lease, lost: LostListener | undefined): void {
     if (lost === undefined) return;
     let keys = this.#queues.get(lease.queue);
-    if (keys === undefined) this.#queues.set(lease.queue, (keys = new Map()));
+    if (keys === undefined) this.#queues.set(lease.queue, (keys = new Map<string, Held>()));
     const before = keys.get(lease.key);
     keys.set(lease.key, { lease, lost });
     if (before === undefined) this.#count(1);

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "../domain/clock.ts";
+import { Closed } from "../domain/errors.ts";
 import { HINT_LIFE_MS, type HintResult, type HintStore, type WakeAdapter, type WakeMessage } from "./port.ts";
 
 interface Budget {
@@ -17,10 +18,14 @@ export class MemoryWakes {
 
   connect(): WakeAdapter {
     const own = new Set<() => void>();
+    let isClosed = false;
     return {
       name: "memory",
       hints: this.#hints,
-      publish: async (messages) => this.#publish(messages),
+      publish: async (messages) => {
+        if (isClosed) throw new Closed("The connection that carries wakes");
+        this.#publish(messages);
+      },
       listen: async (channel, heard) => {
         const stop = this.#listen(channel, heard);
         own.add(stop);
@@ -30,6 +35,7 @@ export class MemoryWakes {
         };
       },
       close: async () => {
+        isClosed = true;
         for (const stop of own) stop();
       },
     };

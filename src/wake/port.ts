@@ -22,7 +22,10 @@ export interface WakeAdapter {
   /** Counters that all processes share. Undefined: there is no place for them here, and everybody wakes. */
   readonly hints: HintStore | undefined;
 
-  /** Ends what is under way. What the application brought along stays open. */
+  /**
+   * Ends all listening and whatever is under way, and waits for nothing that may not come. What the application brought along stays
+   * open. Functions that `listen` resolved with may still be called.
+   */
   close(): Promise<void>;
 }
 

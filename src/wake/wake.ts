@@ -33,7 +33,8 @@ export interface WakeReport {
   readonly trouble: string | undefined;
 }
 
-const PREFIX = /^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,3}$/;
+/** With a dot and the longest signal it must fit into the name of a channel of PostgreSQL, which has 63 bytes. */
+const PREFIX = /^(?=.{1,48}$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
 
 /**
  * Tells other processes, and hears from them, that work has come, that items have ended and that leases went to somebody else. Each of
@@ -61,7 +62,11 @@ export class Wake {
 
   constructor(adapter: WakeAdapter, { prefix = "baton", clock = systemClock }: WakeOptions = {}) {
     if (!PREFIX.test(prefix))
-      throw new InvalidInput("wakePrefix", prefix, "1 to 4 words of letters, digits, _ or -, with dots between them");
+      throw new InvalidInput(
+        "wakePrefix",
+        prefix,
+        "words of letters, digits, _ or - with dots between them, 48 characters at most",
+      );
     const trouble = (error: unknown): void => {
       this.#trouble = error instanceof Error ? error.message : String(error);
     };
@@ -166,8 +171,8 @@ export class Wake {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#outbox.flush();
-    await Promise.all(Object.values(this.#channels).map((channel) => channel.close()));
-    await this.#adapter.close();
+    // Together: a subscription that is just being made, or ended, may wait for a carrier that is away.
+    await Promise.all([...Object.values(this.#channels).map((channel) => channel.close()), this.#adapter.close()]);
   }
 
   #read(text: string, heard: (entries: readonly Entry[]) => void): void {
