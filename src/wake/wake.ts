@@ -61,12 +61,10 @@ export class Wake {
   #isClosed = false;
 
   constructor(adapter: WakeAdapter, { prefix = "baton", clock = systemClock }: WakeOptions = {}) {
-    if (!PREFIX.test(prefix))
-      throw new InvalidInput(
-        "wakePrefix",
-        prefix,
-        "words of letters, digits, _ or - with dots between them, 48 characters at most",
-      );
+    if (!PREFIX.test(prefix)) {
+      const rule = "words of letters, digits, _ or - with dots between them, 48 characters at most";
+      throw new InvalidInput("wakePrefix", prefix, rule);
+    }
     const trouble = (error: unknown): void => {
       this.#trouble = error instanceof Error ? error.message : String(error);
     };

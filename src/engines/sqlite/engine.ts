@@ -61,14 +61,9 @@ export class SqliteEngine implements Engine {
     this.#locks = locksOnRegister({ name: "sqlite", register: this.register, newId: randomUUID });
   }
 
-  /** @param wake in place of the files beside the store; closed with the engine, and if it cannot be opened */
+  /** @param wake in place of the files beside the store; closed with the engine */
   static async open(data: Omit<ThreadData, "wake">, wake?: Wake): Promise<SqliteEngine> {
-    try {
-      return new SqliteEngine(await ThreadLink.open({ ...data, wake: wake === undefined ? "own" : "foreign" }), wake);
-    } catch (error) {
-      await wake?.close();
-      throw error;
-    }
+    return new SqliteEngine(await ThreadLink.open({ ...data, wake: wake === undefined ? "own" : "foreign" }), wake);
   }
 
   /** Calls take effect in the order in which they were made: submissions that still wait for others go first. */
