@@ -37,6 +37,18 @@ test("a key that comes back to the same handle was lost by whoever had it there"
   assert.equal(held.size, 1);
 });
 
+test("every lease of a key below a fence is lost", () => {
+  const told: number[] = [];
+  const held = new HeldLeases();
+  held.add(lease("a", 16), ({ fence }) => void told.push(fence));
+  held.loseBelow("cars", "b", 32);
+  held.loseBelow("cars", "a", 16);
+  assert.deepEqual(told, []);
+  held.loseBelow("cars", "a", 17);
+  held.loseBelow("cars", "a", 17);
+  assert.deepEqual(told, [16]);
+});
+
 test("the first and the last are announced", () => {
   const changes: boolean[] = [];
   const held = new HeldLeases((some) => changes.push(some));

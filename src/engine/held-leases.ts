@@ -45,6 +45,12 @@ export class HeldLeases {
     if (held !== undefined) tell(held);
   }
 
+  /** Every lease of the key with a smaller fence is lost. */
+  loseBelow(queue: string, key: string, fence: number): void {
+    const held = this.#queues.get(queue)?.get(key);
+    if (held !== undefined && held.lease.fence < fence) this.lose(held.lease);
+  }
+
   all(): readonly Lease[] {
     return [...this.#queues.values()].flatMap((keys) => [...keys.values()].map(({ lease }) => lease));
   }

@@ -6,7 +6,6 @@ import { type FromHerd, type HerdTask, QUEUE, type ToHerd } from "./messages.ts"
 /** Long enough that the items of one submit do not all go to the first who looks, one after the other. */
 const WORK_MS = 50;
 
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by the shepherd, in the same version
 const task = JSON.parse(process.argv[2] ?? "{}") as HerdTask;
 const { engine, looks } = await openStore(task);
 const baton = await connect(engine);

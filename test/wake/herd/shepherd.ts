@@ -75,7 +75,7 @@ class Herd {
       else if (message.type === "looks") this.#answers.shift()?.(message.looks);
       else this.#ready.resolve();
     });
-    this.#child.once("exit", (code) => this.#ready.reject(new Error(`A herd ended with ${code}.`)));
+    this.#child.once("exit", (code) => this.#ready.reject(new Error(`A herd ended with ${String(code)}.`)));
   }
 
   static async start(task: HerdTask): Promise<Herd> {
