@@ -8,7 +8,7 @@ import { type LockStore, locksOnlyEngine } from "./locks/locks-only-engine.ts";
 import { takeWake } from "./wake-url.ts";
 
 /**
- * Opens a store by URL (`memory:`, `sqlite:work.db`, `nats://localhost:4222`, for locks alone `consul://localhost:8500`), by
+ * Opens a store by URL (`memory:`, `sqlite:work.db`, `nats://localhost:4222`, `redis://localhost:6379`, for locks alone `consul://localhost:8500`), by
  * `$BATON_URL` if none is given, or takes an engine, or locks, that you made. `?wake=nats://…` lets something else carry the wake-ups between
  * processes that share a store.
  *
@@ -50,6 +50,9 @@ async function openEngine(url: string, options: BatonOptions, wake: Wake | undef
     case "nats":
     case "tls":
       return await openNats(url);
+    case "redis":
+    case "rediss":
+      return await openRedis(url, wake);
     case "consul":
     case "consul+https":
       return await openConsul(url);
@@ -62,19 +65,21 @@ async function openEngine(url: string, options: BatonOptions, wake: Wake | undef
     default:
       throw new BatonError(
         "ENGINE_MISSING",
-        `There is no engine for ${scheme}: stores in this version. Use memory:, sqlite:FILE, nats://HOST or consul://HOST, or pass an engine of your own to connect().`,
+        `There is no engine for ${scheme}: stores in this version. Use memory:, sqlite:FILE, nats://HOST, redis://HOST or consul://HOST, or pass an engine of your own to connect().`,
       );
   }
 }
 
 /** Stores that can be woken by something else than themselves. */
-const WAKEABLE: readonly (string | undefined)[] = ["sqlite"];
+const WAKEABLE: readonly (string | undefined)[] = ["sqlite", "redis", "rediss"];
 
 /** What carries wakes, by the scheme of its URL. */
 const CARRIERS: Readonly<Record<string, (url: string) => Promise<WakeAdapter>>> = {
   memory: async () => (await import("../wake/memory.ts")).memoryWake(),
   nats: openNatsWake,
   tls: openNatsWake,
+  redis: openRedisWake,
+  rediss: openRedisWake,
 };
 
 async function openWake(store: string, { wake, wakePrefix, clock }: BatonOptions): Promise<Wake | undefined> {
@@ -99,6 +104,11 @@ async function openNatsWake(url: string): Promise<WakeAdapter> {
   return openNatsWakeUrl(url);
 }
 
+async function openRedisWake(url: string): Promise<WakeAdapter> {
+  const { openRedisWakeUrl } = await needing("@redis/client", "Redis", () => import("../engines/redis/index.ts"));
+  return openRedisWakeUrl(url);
+}
+
 function schemeOf(url: string): string | undefined {
   return /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
 }
@@ -106,6 +116,11 @@ function schemeOf(url: string): string | undefined {
 async function openNats(url: string): Promise<Engine> {
   const { openNatsUrl } = await needing("@nats-io/transport-node", "NATS", () => import("../engines/nats/index.ts"));
   return await openNatsUrl(url);
+}
+
+async function openRedis(url: string, wake: Wake | undefined): Promise<Engine> {
+  const { openRedisUrl } = await needing("@redis/client", "Redis", () => import("../engines/redis/index.ts"));
+  return await openRedisUrl(url, wake);
 }
 
 async function openConsul(url: string): Promise<Engine> {

@@ -4,8 +4,10 @@ import type { Hints } from "./hints.ts";
 export interface Sleepers {
   /** How many claims of the queue wait. */
   idle(): number;
-  /** So many of them should look, best all in one look. 0: whoever else waits, for instance to hold a key. */
+  /** So many of them should look, best all in one look. */
   wake(count: number): void;
+  /** They and whoever else waits, for instance to hold a key, should look: something may concern any of them, or was missed. */
+  stir(): void;
 }
 
 /**

@@ -106,7 +106,7 @@ export class Wake {
   /** Something of the queue changed that any of those who wait may be concerned by: it goes on, or a key that somebody waits to hold is free. */
   stir(queue: string): void {
     if (this.#isClosed) return;
-    for (const sleepers of this.#work.get(queue)?.keys() ?? []) sleepers.wake(sleepers.idle());
+    for (const sleepers of this.#work.get(queue)?.keys() ?? []) sleepers.stir();
     this.#outbox.stir(queue);
   }
 
@@ -184,7 +184,7 @@ export class Wake {
     for (const [queue, count = Infinity, isBudgeted] of entries) {
       if (typeof queue !== "string" || typeof count !== "number" || !(count > 0)) continue;
       for (const [sleepers, slots] of this.#work.get(queue) ?? []) {
-        if (count === Infinity) sleepers.wake(sleepers.idle());
+        if (count === Infinity) sleepers.stir();
         else if (isBudgeted === 1 && this.#adapter.hints !== undefined) slots.offer(count);
         else wakeSome(sleepers, count);
       }
@@ -210,7 +210,7 @@ export class Wake {
   };
 
   readonly #wakeAll = (): void => {
-    for (const all of this.#work.values()) for (const sleepers of all.keys()) sleepers.wake(sleepers.idle());
+    for (const all of this.#work.values()) for (const sleepers of all.keys()) sleepers.stir();
   };
 
   readonly #lookAtAll = (): void => {

@@ -32,7 +32,7 @@ describe("wakes over NATS", { concurrency: 4, timeout: 60_000 }, () => {
     const user = '{ user: "app", password: "secret", permissions: { publish: [">"], subscribe: ["_INBOX.>"] } }';
     await using server = await startNatsServer({ config: `authorization { users: [ ${user} ] }` });
     const wake = new Wake(openNatsWakeUrl(`nats://app:secret@127.0.0.1:${server.port}`));
-    wake.onWork("cars", { idle: () => 1, wake: () => assert.fail("nobody listens") });
+    wake.onWork("cars", { idle: () => 1, wake: () => undefined, stir: () => assert.fail("nobody listens") });
     for (let tries = 0; wake.report().trouble === undefined && tries < 500; tries += 1) await sleep(20);
     assert.match(wake.report().trouble ?? "", /permission/i);
     await wake.close();
@@ -51,7 +51,11 @@ async function expectEverybodyWakes(open: () => WakeAdapter): Promise<void> {
   const [sender, ...others] = [new Wake(open()), new Wake(open()), new Wake(open())];
   const woken = others.map(() => 0);
   for (const [index, wake] of others.entries()) {
-    wake.onWork("cars", { idle: () => 5, wake: (count) => (woken[index] = (woken[index] ?? 0) + count) });
+    wake.onWork("cars", {
+      idle: () => 5,
+      wake: (count) => (woken[index] = (woken[index] ?? 0) + count),
+      stir: () => (woken[index] = 5),
+    });
   }
   await until(() => woken.every((count) => count === 5));
   sender.work("cars", 2);

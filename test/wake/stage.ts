@@ -21,6 +21,10 @@ export class Bed implements Sleepers {
     this.woken += count;
     this.asleep -= count;
   }
+
+  stir(): void {
+    this.wake(this.asleep);
+  }
 }
 
 /** An adapter that shows what passes through it and can be troubled. */

@@ -24,6 +24,10 @@ class Dormitory implements Sleepers {
   wake(): void {
     this.#link.look();
   }
+
+  stir(): void {
+    this.#link.look();
+  }
 }
 
 interface Awaited {

@@ -25,7 +25,8 @@ export const lasting: readonly WakeCase[] = [
       "whoever waits is woken again after a broken connection": async (scene) => {
         const [sender, listener] = [await scene.openWake(), await scene.openWake()];
         let woken = 0;
-        const asleep = { idle: () => 1, wake: () => void (woken += 1) };
+        const wake = (): void => void (woken += 1);
+        const asleep = { idle: () => 1, wake, stir: wake };
         listener.onWork("cars", asleep);
         await scene.until(() => woken > 0, "Listening begins");
         woken = 0;

@@ -21,6 +21,10 @@ class Bed implements Sleepers {
     this.asleep -= count;
     this.woken += count;
   }
+
+  stir(): void {
+    this.wake(this.asleep);
+  }
 }
 
 /** The three signals, as engines use them. */
@@ -59,7 +63,7 @@ export const shared: readonly WakeCase[] = [
       let stirred = 0;
       listener.onEnded("cars", (ids) => told.push(...(ids ?? ["look"])));
       listener.onLost(({ queue, key, fence }) => told.push(`${queue}/${key}/${fence}`));
-      listener.onWork("cars", { idle: () => 0, wake: () => void (stirred += 1) });
+      listener.onWork("cars", { idle: () => 0, wake: () => undefined, stir: () => void (stirred += 1) });
       await scene.until(() => told.includes("look") && stirred > 0, "Whoever begins to listen looks once");
       const before = stirred;
       await scene.until(() => {
@@ -87,10 +91,8 @@ async function herd(
     let isListening = false;
     wake.onWork("cars", {
       idle: () => bed.idle(),
-      wake: (count) => {
-        isListening = true;
-        bed.wake(count);
-      },
+      wake: (count) => bed.wake(count),
+      stir: () => (isListening = true),
     });
     // As everybody who begins to listen, it is called once when messages surely arrive.
     await scene.until(() => isListening, "Listening begins");

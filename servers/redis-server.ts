@@ -1,0 +1,137 @@
+/** A Redis server that belongs to this process: started by it, stopped by it, gone with it. */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "./free-port.ts";
+import { findRedisServer, type RedisBinary } from "./redis-binary.ts";
+import { ServerProcess } from "./server-process.ts";
+
+export interface RedisServerOptions {
+  /** Settings beyond those below, or instead of them. */
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly port?: number;
+}
+
+const START_MS = 20_000;
+const ANSWER_MS = 1_000;
+const LOOK_EVERY_MS = 20;
+const PORT_TRIES = 5;
+
+export async function startRedisServer(options: RedisServerOptions = {}): Promise<RedisServer> {
+  const binary = await findRedisServer();
+  for (let tries = 1; ; tries += 1) {
+    const server = new RedisServer(binary, options.port ?? (await freePort()), options.settings ?? {});
+    try {
+      await server.restart();
+      return server;
+    } catch (error) {
+      await server.stop();
+      const taken = error instanceof Error && error.message.includes("Address already in use");
+      if (!taken || options.port !== undefined || tries === PORT_TRIES) throw error;
+    }
+  }
+}
+
+export class RedisServer implements AsyncDisposable {
+  readonly version: string;
+  readonly port: number;
+  readonly url: string;
+  readonly folder: string;
+  readonly #process: ServerProcess;
+
+  constructor({ program, version, libraries }: RedisBinary, port: number, settings: Readonly<Record<string, string>>) {
+    this.version = version;
+    this.port = port;
+    this.url = `redis://127.0.0.1:${port}`;
+    this.folder = mkdtempSync(join(tmpdir(), "baton-redis-"));
+    mkdirSync(this.folder, { recursive: true });
+    const all: Readonly<Record<string, string>> = {
+      bind: "127.0.0.1",
+      port: String(port),
+      dir: this.folder,
+      // Durable by the log alone, and to the last write: with everysec a write may wait for a sync, in memory, for up to two seconds, and a
+      // kill would lose it.
+      appendonly: "yes",
+      appendfsync: "always",
+      save: "",
+      "maxmemory-policy": "noeviction",
+      ...settings,
+    };
+    const args = Object.entries(all).flatMap(([name, value]) => [`--${name}`, value]);
+    this.#process = new ServerProcess({
+      name: "Redis server",
+      program: libraries === undefined ? program : "env",
+      args: libraries === undefined ? args : [`LD_LIBRARY_PATH=${libraries}`, program, ...args],
+      logFile: join(this.folder, "redis.log"),
+      privateFolder: this.folder,
+    });
+  }
+
+  get isRunning(): boolean {
+    return this.#process.isRunning;
+  }
+
+  get pid(): number {
+    return this.#process.pid;
+  }
+
+  /** The last lines of its log, over all of its starts. */
+  log(): string {
+    return this.#process.log();
+  }
+
+  /** At once, unless told otherwise. Resolves when it has ended; its folder stays. */
+  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+    await this.#process.end(signal);
+  }
+
+  /** On the same port, with the same folder. Stops it first if it runs; resolves when it answers again. */
+  async restart(): Promise<void> {
+    await this.#process.end("SIGTERM");
+    this.#process.launch();
+    const end = performance.now() + START_MS;
+    while (!(await this.#answers())) {
+      if (!this.isRunning) throw new Error(`The Redis server ended:\n${this.log()}`);
+      if (performance.now() > end)
+        throw new Error(`The Redis server is not ready after ${START_MS} ms:\n${this.log()}`);
+      await sleep(LOOK_EVERY_MS);
+    }
+  }
+
+  /** Neither ended nor answering, its connections open: as a machine that hangs. */
+  pause(): void {
+    this.#process.pause();
+  }
+
+  resume(): void {
+    this.#process.resume();
+  }
+
+  /** For good: its folder goes too. */
+  async stop(): Promise<void> {
+    await this.#process.end("SIGTERM");
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  /** It has read its data, too: while it loads, it answers otherwise. */
+  #answers(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const socket = connect(this.port, "127.0.0.1", () => socket.write("PING\r\n"));
+      const end = (answer: boolean): void => {
+        socket.destroy();
+        resolve(answer);
+      };
+      socket.setTimeout(ANSWER_MS, () => end(false));
+      // One that demands a password is as ready as one can tell from here.
+      socket.once("data", (data) => end(/^(\+PONG|-NOAUTH)/.test(data.toString())));
+      socket.once("error", () => end(false));
+      socket.once("close", () => end(false));
+    });
+  }
+}

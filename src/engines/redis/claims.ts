@@ -1,0 +1,112 @@
+import { OutcomeUnknown } from "../../domain/errors.ts";
+import type { ClaimRequest, Grant } from "../../engine/port.ts";
+import type { Operation } from "./desk.ts";
+import { claimArguments } from "./operations.ts";
+import { readGrants } from "./replies.ts";
+
+interface WaitingClaim {
+  readonly request: ClaimRequest;
+  readonly answer: (grants: readonly Grant[]) => void;
+  readonly fail: (error: unknown) => void;
+  isAsked: boolean;
+}
+
+/**
+ * The claims of this process on one queue, first come first served. A claim is with the server or waits here; it is answered when it got
+ * something, or was given up while it waited here: what it may get there is not lost.
+ */
+export class Claims {
+  readonly #waiting = new Set<WaitingClaim>();
+  readonly #levels: readonly string[];
+  readonly #look: () => void;
+  readonly #granted: (request: ClaimRequest, grants: readonly Grant[]) => void;
+
+  constructor(
+    levels: readonly string[],
+    look: () => void,
+    granted: (request: ClaimRequest, grants: readonly Grant[]) => void,
+  ) {
+    this.#levels = levels;
+    this.#look = look;
+    this.#granted = granted;
+  }
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  get anyWaits(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  claim(request: ClaimRequest): Promise<readonly Grant[]> {
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        this.#waiting.delete(waiting);
+        request.signal.removeEventListener("abort", giveUp);
+      };
+      const waiting: WaitingClaim = {
+        request,
+        isAsked: false,
+        answer: (grants) => {
+          leave();
+          resolve(grants);
+        },
+        fail: (error) => {
+          leave();
+          reject(error instanceof Error ? error : new Error(String(error)));
+        },
+      };
+      const giveUp = (): void => {
+        if (!waiting.isAsked) waiting.answer([]);
+      };
+      request.signal.addEventListener("abort", giveUp);
+      this.#waiting.add(waiting);
+      this.#look();
+    });
+  }
+
+  /** Those that wait here, to go along with a call. */
+  take(): readonly Operation[] {
+    const operations: Operation[] = [];
+    for (const waiting of this.#waiting) {
+      if (waiting.isAsked) continue;
+      waiting.isAsked = true;
+      operations.push(this.#operation(waiting));
+    }
+    return operations;
+  }
+
+  /** The handle closes: what is with the server is still waited for. */
+  giveUp(): void {
+    for (const waiting of this.#waiting) {
+      if (!waiting.isAsked) waiting.answer([]);
+    }
+    this.#isClosed = true;
+  }
+
+  #isClosed = false;
+
+  #operation(waiting: WaitingClaim): Operation {
+    const { queue, worker, max, leaseMs, patienceMs, signal } = waiting.request;
+    return {
+      what: "a claim",
+      args: claimArguments(worker, max, leaseMs, patienceMs),
+      entries: max,
+      grows: false,
+      answer: (result, { since }) => {
+        const grants = readGrants(result, queue, this.#levels, since);
+        waiting.isAsked = false;
+        if (grants.length > 0) this.#granted(waiting.request, grants);
+        if (grants.length > 0 || signal.aborted || this.#isClosed) waiting.answer(grants);
+      },
+      fail: (error) => {
+        waiting.isAsked = false;
+        if (signal.aborted || this.#isClosed) return waiting.answer([]);
+        // What it may have got is lost with the reply, and comes back when its lease runs out. It still wants something.
+        if (error instanceof OutcomeUnknown) return this.#look();
+        waiting.fail(error);
+      },
+    };
+  }
+}

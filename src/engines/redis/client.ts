@@ -1,0 +1,150 @@
+/**
+ * What the engine needs of a client: to send a command, to listen, to know whether the server is there. The client of the application may
+ * be one for a single server, for a cluster or for sentinels; each wants its commands in another way.
+ */
+export interface CommandOptions {
+  readonly typeMapping?: Readonly<Record<string, never>>;
+  readonly timeout?: number;
+}
+
+interface Listening {
+  sSubscribe(channel: string, listener: (message: string) => unknown): Promise<void>;
+  sUnsubscribe(channel: string, listener: (message: string) => unknown): Promise<void>;
+  on(event: string, listener: (...args: unknown[]) => void): unknown;
+  off(event: string, listener: (...args: unknown[]) => void): unknown;
+  destroy(): unknown;
+}
+
+/** `createClient()` of the package @redis/client, or of redis. */
+export interface PlainClient extends Listening {
+  readonly isReady: boolean;
+  readonly isOpen: boolean;
+  sendCommand(args: readonly string[], options?: CommandOptions): Promise<unknown>;
+  duplicate(): PlainClient;
+  connect(): Promise<unknown>;
+}
+
+/** `createCluster()`. */
+export interface ClusterClient extends Listening {
+  readonly masters: readonly unknown[];
+  sendCommand(
+    firstKey: string | undefined,
+    isReadonly: boolean | undefined,
+    args: string[],
+    options?: CommandOptions,
+  ): Promise<unknown>;
+}
+
+/** `createSentinel()`. */
+export interface SentinelClient extends Listening {
+  readonly isReady: boolean;
+  getMasterNode(): unknown;
+  sendCommand(isReadonly: boolean | undefined, args: string[], options?: CommandOptions): Promise<unknown>;
+}
+
+export type RedisClient = PlainClient | ClusterClient | SentinelClient;
+
+export function isCluster(client: RedisClient): client is ClusterClient {
+  return "masters" in client;
+}
+
+function isSentinel(client: RedisClient): client is SentinelClient {
+  return "getMasterNode" in client;
+}
+
+/** A command that could not even be sent is given up after this; the client would keep it for ever. */
+const UNSENT_MS = 5_000;
+
+/** Replies as they come, whatever else the application wants of its client. */
+const OPTIONS: CommandOptions = { typeMapping: {}, timeout: UNSENT_MS };
+
+/** The client, as one thing for all three kinds. */
+export class Wire {
+  readonly client: RedisClient;
+  readonly #owned: boolean;
+  readonly #onReady = new Set<() => void>();
+  #listening: Promise<Listening> | undefined;
+  readonly #missed = new Set<() => void>();
+  #closed = false;
+
+  constructor(client: RedisClient, owned: boolean) {
+    this.client = client;
+    this.#owned = owned;
+    client.on("ready", this.#ready);
+    // What goes wrong is told to whoever asked for something; an error that nobody listens to would end the process.
+    client.on("error", ignore);
+  }
+
+  /** A cluster is never ready or not as a whole. */
+  get isReady(): boolean {
+    return isCluster(this.client) || this.client.isReady;
+  }
+
+  /** Where a command goes is decided by the key. */
+  send(key: string, args: string[]): Promise<unknown> {
+    const { client } = this;
+    if (isCluster(client)) return client.sendCommand(key, false, args, OPTIONS);
+    if (isSentinel(client)) return client.sendCommand(false, args, OPTIONS);
+    return client.sendCommand(args, OPTIONS);
+  }
+
+  onReady(listener: () => void): () => void {
+    this.#onReady.add(listener);
+    return () => this.#onReady.delete(listener);
+  }
+
+  /** Called when messages may have been lost on the way. */
+  onMissed(listener: () => void): () => void {
+    this.#missed.add(listener);
+    return () => this.#missed.delete(listener);
+  }
+
+  /** Resolves when messages surely arrive, through reconnects too, until what it resolves with is called. */
+  async listen(channel: string, heard: (message: string) => void): Promise<() => void> {
+    this.#listening ??= this.#openListening();
+    const listening = await this.#listening;
+    await listening.sSubscribe(channel, heard);
+    return () => {
+      if (!this.#closed) listening.sUnsubscribe(channel, heard).catch(ignore);
+    };
+  }
+
+  /** What the application brought along stays open. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.client.off("ready", this.#ready);
+    const opened = this.#listening;
+    if (!isCluster(this.client) && !isSentinel(this.client)) opened?.then((one) => one.destroy(), ignore);
+    if (this.#owned) this.client.destroy();
+    // Errors may still be on their way to one that the application keeps open, but then they are its own.
+    else this.client.off("error", ignore);
+  }
+
+  readonly #ready = (): void => {
+    for (const tell of this.#onReady) tell();
+  };
+
+  /** A connection of its own for those who listen: the application's may be of a kind that can do nothing else meanwhile. */
+  async #openListening(): Promise<Listening> {
+    const { client } = this;
+    if (isCluster(client) || isSentinel(client)) return client;
+    const listening = client.duplicate();
+    listening.on("error", ignore);
+    try {
+      await listening.connect();
+    } catch (error) {
+      this.#listening = undefined;
+      throw error;
+    }
+    listening.on("ready", () => {
+      for (const tell of this.#missed) tell();
+    });
+    if (this.#closed) listening.destroy();
+    return listening;
+  }
+}
+
+function ignore(): void {
+  // Deliberately nothing.
+}

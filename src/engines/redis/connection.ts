@@ -1,0 +1,38 @@
+/** A client of our own, for those who give a URL. */
+import { createClient } from "@redis/client";
+import type { PlainClient } from "./client.ts";
+import { unavailable, wordOf, explain } from "./failure.ts";
+import { readTlsFiles, type RedisOptions } from "./options.ts";
+
+/** The first try comes at once after a break; later ones leave a server that starts some room. */
+const FIRST_PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 1_000;
+/** A connection that is silent is asked for a sign of life; one that stays silent is broken and made anew. */
+const PING_MS = 4_000;
+const SILENCE_MS = 12_000;
+
+export async function openClient(options: RedisOptions): Promise<PlainClient> {
+  let isConnected = false;
+  const files = readTlsFiles(options);
+  const isEncrypted = options.url.startsWith("rediss:") || Object.keys(files).length > 0;
+  const client = createClient({
+    url: options.url,
+    name: "baton",
+    pingInterval: PING_MS,
+    socket: {
+      ...(isEncrypted ? { tls: true, ...files } : {}),
+      socketTimeout: SILENCE_MS,
+      // Whoever connects should hear that there is nobody; whoever is connected waits.
+      reconnectStrategy: (tries) =>
+        isConnected ? Math.min(FIRST_PAUSE_MS * 2 ** Math.min(tries, 10), LONGEST_PAUSE_MS) : false,
+    },
+  });
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+  } catch (error) {
+    throw wordOf(error) === undefined ? unavailable(error) : explain(error, "a connection");
+  }
+  isConnected = true;
+  return client;
+}

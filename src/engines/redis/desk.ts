@@ -1,0 +1,200 @@
+/**
+ * Everything that this process asks of one queue goes over its desk. What is asked for within a turn of the event loop, or while calls are
+ * under way, goes as one call; claims that wait go along with each, and are served by what the others set free.
+ */
+import { type Clock, type Instant, instant, pause } from "../../domain/clock.ts";
+import { OutcomeUnknown } from "../../domain/errors.ts";
+import { explain, isLater, unavailable, wordOf } from "./failure.ts";
+import { type Answer, readAnswer } from "./replies.ts";
+import { WHOLE_PROGRAM, WORK_PROGRAM } from "./lua/program.ts";
+import { Script } from "./script.ts";
+import type { Wire } from "./client.ts";
+
+/** A call with so many entries keeps the server for a millisecond or two. */
+export const MOST_ENTRIES = 256;
+const MOST_BYTES = 1_000_000;
+/** While the server works on one call, the next is made ready and sent. */
+const MOST_UNDER_WAY = 3;
+/** How long a call waits for a server that is away, or loads its data, before it fails. */
+const PATIENCE_MS = 5_000;
+const TRY_AGAIN_MS = 50;
+/** A server that has not answered by then will not; whether it did what it was asked is unknown. */
+const ANSWER_MS = 20_000;
+
+const WORK = new Script(WORK_PROGRAM);
+const WHOLE = new Script(WHOLE_PROGRAM);
+const WORK_OPERATIONS = new Set(["submit", "claim", "hold", "unwant", "renew", "settle"]);
+
+/** When something was done. */
+export interface Moment {
+  /** By the clocks of this process, before it was asked for. */
+  readonly since: Instant;
+  /** By the server's clock, in milliseconds. */
+  readonly at: number;
+}
+
+export interface Operation {
+  readonly what: string;
+  readonly args: readonly string[];
+  readonly entries: number;
+  /** It makes the store larger, which a store that is full refuses. */
+  readonly grows: boolean;
+  readonly answer: (result: unknown, moment: Moment) => void;
+  readonly fail: (error: unknown) => void;
+}
+
+/** Claims, which go along with whatever is sent: those that are not under way. */
+export interface Companions {
+  take(): readonly Operation[];
+}
+
+export interface DeskParts {
+  readonly wire: Wire;
+  readonly clock: Clock;
+  readonly keys: readonly string[];
+  readonly levels: readonly string[];
+  /** The program publishes the news itself. */
+  readonly publishes: boolean;
+  readonly companions: Companions;
+  readonly onAnswer: (answer: Answer) => void;
+}
+
+export class Desk {
+  readonly #parts: DeskParts;
+  readonly #levels: string;
+  readonly #asked: Operation[] = [];
+  #looks = false;
+  #isScheduled = false;
+  #underWay = 0;
+  readonly #onQuiet = new Set<() => void>();
+
+  constructor(parts: DeskParts) {
+    this.#parts = parts;
+    this.#levels = JSON.stringify(parts.levels);
+  }
+
+  ask(operation: Operation): void {
+    this.#asked.push(operation);
+    this.#schedule();
+  }
+
+  /** Sends the claims that wait, also when nothing else is to be sent. */
+  look(): void {
+    this.#looks = true;
+    this.#schedule();
+  }
+
+  /** Resolves when nothing is under way. */
+  async quiet(): Promise<void> {
+    while (this.#underWay > 0 || this.#asked.length > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onQuiet.add(resolve);
+      });
+    }
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    while (this.#underWay < MOST_UNDER_WAY && (this.#asked.length > 0 || this.#looks)) {
+      const operations = this.#take();
+      this.#looks = false;
+      const all = [...operations, ...this.#parts.companions.take()];
+      if (all.length === 0) break;
+      this.#underWay += 1;
+      void this.#send(all).finally(() => {
+        this.#underWay -= 1;
+        this.#pump();
+        for (const tell of this.#onQuiet) tell();
+        this.#onQuiet.clear();
+      });
+    }
+  }
+
+  #take(): Operation[] {
+    let entries = 0;
+    let bytes = 0;
+    let count = 0;
+    for (const operation of this.#asked) {
+      entries += operation.entries;
+      if (operation.grows) for (const one of operation.args) bytes += one.length;
+      if (count > 0 && (entries > MOST_ENTRIES || bytes > MOST_BYTES)) break;
+      count += 1;
+    }
+    return this.#asked.splice(0, count);
+  }
+
+  async #send(operations: readonly Operation[]): Promise<void> {
+    const begun = this.#parts.clock.monotonic();
+    let left = operations;
+    while (left.length > 0) {
+      const since = await this.#ready(begun);
+      try {
+        if (since === undefined) throw unavailable(undefined);
+        const answer = readAnswer(await this.#run(left));
+        const moment = { since, at: answer.at };
+        for (const [index, operation] of left.entries()) operation.answer(answer.results[index], moment);
+        return this.#parts.onAnswer(answer);
+      } catch (error) {
+        left = await this.#afterFailure(left, error, begun);
+      }
+    }
+  }
+
+  /** Returns what is to be sent again. */
+  async #afterFailure(operations: readonly Operation[], error: unknown, begun: number): Promise<readonly Operation[]> {
+    if (isLater(error) && this.#parts.clock.monotonic() - begun < PATIENCE_MS) {
+      await pause(this.#parts.clock, TRY_AGAIN_MS);
+      return operations;
+    }
+    // A store that is full still lets work end: what would make it larger is refused alone.
+    const refused = wordOf(error) === "OOM" ? operations.filter(({ grows }) => grows) : operations;
+    for (const { what, fail } of refused) fail(explain(error, what));
+    return refused.length === 0 || refused.length === operations.length
+      ? this.#giveUp(operations, refused, error)
+      : operations.filter(({ grows }) => !grows);
+  }
+
+  #giveUp(operations: readonly Operation[], refused: readonly Operation[], error: unknown): readonly Operation[] {
+    if (refused.length === 0) for (const { what, fail } of operations) fail(explain(error, what));
+    return [];
+  }
+
+  /** From when leases count, read right before they are asked for; undefined if the server stays away. */
+  async #ready(begun: number): Promise<Instant | undefined> {
+    const { wire, clock } = this.#parts;
+    while (!wire.isReady) {
+      const leftMs = PATIENCE_MS - (clock.monotonic() - begun);
+      if (leftMs <= 0) return undefined;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const forget = wire.onReady(resolve);
+      const timer = clock.setTimer(leftMs, resolve);
+      await promise;
+      timer.cancel();
+      forget();
+    }
+    return instant(clock);
+  }
+
+  async #run(operations: readonly Operation[]): Promise<unknown> {
+    const { wire, clock, keys, publishes } = this.#parts;
+    const grows = operations.some((operation) => operation.grows);
+    const script = operations.every(({ args: [name = ""] }) => WORK_OPERATIONS.has(name)) ? WORK : WHOLE;
+    const args = [this.#levels, grows ? "0" : "1", publishes ? "1" : "0"];
+    for (const operation of operations) for (const one of operation.args) args.push(one);
+    const { promise: silence, reject } = Promise.withResolvers<never>();
+    const timer = clock.setTimer(ANSWER_MS, () => reject(new OutcomeUnknown("a call to Redis")));
+    try {
+      return await Promise.race([script.run(wire, keys, args), silence]);
+    } finally {
+      timer.cancel();
+    }
+  }
+}

@@ -1,0 +1,297 @@
+import { randomUUID } from "node:crypto";
+import { type Clock, systemClock } from "../../domain/clock.ts";
+import {
+  type BatonError,
+  Closed,
+  InvalidInput,
+  KeyBusy,
+  KeyFull,
+  LevelsDiffer,
+  QueueFull,
+} from "../../domain/errors.ts";
+import { checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
+import type * as port from "../../engine/port.ts";
+import { locksOnRegister } from "../../locks/locks-on-register.ts";
+import type { Locks } from "../../locks/port.ts";
+import { check } from "./check.ts";
+import type { Wire } from "./client.ts";
+import { explain } from "./failure.ts";
+import { Inspection } from "./inspection.ts";
+import { queuesKey, queueTag } from "./names.ts";
+import { renewArguments, settleArguments, submitArguments } from "./operations.ts";
+import { inPieces } from "./pieces.ts";
+import { Queue } from "./queue.ts";
+import { RedisRegister } from "./register.ts";
+import { levelOf, list, milliseconds, readLevels, text, texts } from "./replies.ts";
+import { RedisSignals, type Signals } from "./signals.ts";
+import { together } from "./together.ts";
+
+export interface EngineParts {
+  readonly wire: Wire;
+  readonly prefix: string;
+  readonly clock?: Clock;
+  /** What carries signals between processes. Default: Redis itself. */
+  readonly signals?: Signals;
+}
+
+/** The engine as the application sees it: turns the port's calls into operations of the program in the server. */
+export class RedisEngine implements port.Engine {
+  readonly name = "redis";
+  /** What locks are kept in. */
+  readonly register: RedisRegister;
+  readonly #wire: Wire;
+  readonly #prefix: string;
+  readonly #clock: Clock;
+  readonly #signals: Signals;
+  readonly #locks: Locks;
+  readonly #queues = new Map<string, Queue>();
+  readonly #inspection: Inspection;
+  #closing: Promise<void> | undefined;
+
+  constructor({ wire, prefix, clock = systemClock, signals = new RedisSignals(wire) }: EngineParts) {
+    this.#wire = wire;
+    this.#prefix = prefix;
+    this.#clock = clock;
+    this.#signals = signals;
+    this.register = new RedisRegister(wire, prefix);
+    this.#locks = locksOnRegister({ name: "redis", register: this.register, newId: randomUUID });
+    this.#inspection = new Inspection(clock);
+  }
+
+  async declare({ queue: name, levels }: port.DeclareRequest): Promise<port.QueueDeclaration> {
+    this.#checkOpen();
+    const known = this.#queues.get(name);
+    const stored = known?.levels ?? (await this.#declared(name, checkLevels(levels ?? DEFAULT_LEVELS)));
+    if (levels !== undefined && !sameNames(levels, stored)) throw new LevelsDiffer(name, stored, levels);
+    if (!this.#queues.has(name)) this.#queues.set(name, this.#newQueue(name, stored));
+    return { levels: stored };
+  }
+
+  async submit(submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
+    this.#checkOpen();
+    return await inPieces(submissions, async (name, some) => {
+      const queue = this.#queues.get(name);
+      return queue === undefined ? some.map(() => refusedQueue(name)) : await this.#submit(queue, some);
+    });
+  }
+
+  async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
+    const queue = this.#queue(request.queue);
+    return request.signal.aborted ? [] : await queue.claim(request);
+  }
+
+  async hold(request: port.HoldRequest): Promise<port.Lease | undefined> {
+    return await this.#queue(request.queue).hold(request);
+  }
+
+  async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
+    this.#checkOpen();
+    const entries = renewals.map((renewal) => ({ queue: renewal.lease.queue, renewal }));
+    return await inPieces(entries, async (name, some) => {
+      const queue = this.#queue(name);
+      const args = renewArguments(some.map(({ renewal }) => renewal));
+      return await queue.ask(
+        "a renewal",
+        args,
+        (result, { since }): port.RenewResult[] =>
+          list(result).map((one) => (one === 0 ? { ok: false } : { ok: true, since, cancelRequested: one === 2 })),
+        { entries: some.length },
+      );
+    });
+  }
+
+  async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
+    this.#checkOpen();
+    const entries = settlements.map((settlement) => ({ queue: settlement.lease.queue, settlement }));
+    return await inPieces(entries, async (name, some) => {
+      const queue = this.#queue(name);
+      const args = settleArguments(some.map(({ settlement }) => settlement));
+      const results = await queue.ask("a settlement", args, (result) => list(result).map((one) => one === 1), {
+        entries: some.length,
+      });
+      for (const { settlement } of some) queue.forget(settlement.lease);
+      return results.map((isSettled): port.SettleResult => (isSettled ? "settled" : "lost"));
+    });
+  }
+
+  async find({ queue, id }: port.ItemRequest): Promise<port.ItemReport | undefined> {
+    return await this.#inspection.find(this.#queue(queue), id);
+  }
+
+  async outcome(request: port.OutcomeRequest): Promise<port.Outcome | undefined> {
+    return await this.#queue(request.queue).outcome(request);
+  }
+
+  async cancel({ queue, id }: port.ItemRequest): Promise<port.CancelResult> {
+    return await this.#queue(queue).ask("a cancel", ["cancel", id], (result) => {
+      if (result === "cancelled" || result === "requested" || result === "ended") return result;
+      return "missing";
+    });
+  }
+
+  async pause({ queue, key, paused }: port.PauseRequest): Promise<void> {
+    const flag = paused ? "1" : "0";
+    const args = key === undefined ? ["pauseQueue", flag] : ["pauseKey", key, flag];
+    await this.#queue(queue).ask("a pause", args, () => undefined);
+  }
+
+  async queues({ queue }: { readonly queue?: string }): Promise<readonly port.QueueReport[]> {
+    this.#checkOpen();
+    const known = queue === undefined ? undefined : this.#queues.get(queue);
+    if (known !== undefined) return [await this.#inspection.report(known)];
+    const names = texts(await this.#command(queuesKey(this.#prefix), ["SMEMBERS", queuesKey(this.#prefix)]));
+    const wanted = names.filter((name) => queue === undefined || name === queue).toSorted();
+    const reports = await Promise.all(wanted.map((name) => this.#report(name)));
+    return reports.filter((report) => report !== undefined);
+  }
+
+  async keys(request: port.KeyPageRequest): Promise<readonly port.KeyReport[]> {
+    return await this.#inspection.keys(this.#queue(request.queue), request);
+  }
+
+  async dead(request: port.PageRequest): Promise<readonly port.DeadReport[]> {
+    return await this.#inspection.dead(this.#queue(request.queue), request);
+  }
+
+  async revive(request: port.ReviveRequest): Promise<number> {
+    return await this.#inspection.revive(this.#queue(request.queue), request);
+  }
+
+  locks(): Locks {
+    return this.#locks;
+  }
+
+  async check(): Promise<readonly port.Finding[]> {
+    this.#checkOpen();
+    return await check(this.#wire);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.#locks.close();
+    await Promise.all(Array.from(this.#queues.values(), (queue) => queue.close()));
+    await this.#signals.close();
+    this.#wire.close();
+  }
+
+  async #declared(name: string, wanted: readonly string[]): Promise<readonly string[]> {
+    const tag = queueTag(this.#prefix, name);
+    // Listed first: a queue that is listed and not there is left out; one that is there and not listed would be lost to view.
+    await this.#command(queuesKey(this.#prefix), ["SADD", queuesKey(this.#prefix), name]);
+    await this.#command(tag, ["HSETNX", tag, "levels", JSON.stringify(wanted)]);
+    return (await this.#levelsOf(name)) ?? wanted;
+  }
+
+  async #levelsOf(name: string): Promise<readonly string[] | undefined> {
+    const tag = queueTag(this.#prefix, name);
+    const stored = await this.#command(tag, ["HGET", tag, "levels"]);
+    return stored === null ? undefined : readLevels(text(stored));
+  }
+
+  async #report(name: string): Promise<port.QueueReport | undefined> {
+    const known = this.#queues.get(name);
+    if (known !== undefined) return await this.#inspection.report(known);
+    const levels = await this.#levelsOf(name);
+    return levels === undefined ? undefined : await this.#inspection.report(this.#newQueue(name, levels));
+  }
+
+  #newQueue(name: string, levels: readonly string[]): Queue {
+    return new Queue({
+      name,
+      levels,
+      prefix: this.#prefix,
+      wire: this.#wire,
+      clock: this.#clock,
+      signals: this.#signals,
+    });
+  }
+
+  async #submit(queue: Queue, submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
+    const groups = submitArguments(submissions, queue.levels);
+    const answers = await together(
+      groups.map((args) =>
+        queue.ask("a submission", args, (result, { at }) => list(result).map((answer) => ({ answer, at })), {
+          entries: Number(args[1]),
+          grows: true,
+        }),
+      ),
+    );
+    return answers.flat().map(({ answer, at }, index) => resultOf(submissions[index], answer, at, queue.levels));
+  }
+
+  async #command(key: string, args: string[]): Promise<unknown> {
+    try {
+      return await this.#wire.send(key, args);
+    } catch (error) {
+      throw explain(error, args[0] ?? "a command");
+    }
+  }
+
+  #queue(name: string): Queue {
+    this.#checkOpen();
+    const queue = this.#queues.get(name);
+    if (queue === undefined) throw new InvalidInput("queue", name, "a queue that was declared");
+    return queue;
+  }
+
+  #checkOpen(): void {
+    if (this.#closing !== undefined) throw new Closed();
+  }
+}
+
+const NOTHING: readonly string[] = [];
+
+/** A number: accepted. A list begins with what else it is. */
+function resultOf(
+  submission: port.Submission | undefined,
+  answer: unknown,
+  now: number,
+  levels: readonly string[],
+): port.SubmitResult {
+  if (submission === undefined) throw new Error("Redis answered to more than it was asked.");
+  const { key, level } = submission;
+  if (typeof answer === "string") return accepted(submission, answer, now, NOTHING);
+  const [mark, ...rest] = list(answer);
+  switch (mark) {
+    case "R":
+      return accepted(submission, text(rest[0]), now, texts(rest.slice(1)));
+    case "D": {
+      const [first, rank, at] = rest;
+      const found = { id: submission.id ?? "", key: text(first), level: levelOf(levels, rank), at: milliseconds(at) };
+      return { ok: true, accepted: { ...found, duplicate: true, replaced: NOTHING } };
+    }
+    case "KEY_BUSY":
+      return refused(new KeyBusy(submission.queue, key));
+    case "KEY_FULL":
+      return refused(new KeyFull(submission.queue, key, submission.keyLimit));
+    case "QUEUE_FULL":
+      return refused(new QueueFull(submission.queue, submission.queueLimit));
+    default:
+      return refused(new InvalidInput("level", level, `one of ${levels.join(", ")}`));
+  }
+}
+
+function accepted(
+  { id, key, level }: port.Submission,
+  seq: string,
+  at: number,
+  replaced: readonly string[],
+): port.SubmitResult {
+  return { ok: true, accepted: { id: id ?? `@${seq}`, key, level, at, duplicate: false, replaced } };
+}
+
+function refusedQueue(queue: string): port.SubmitResult {
+  return refused(new InvalidInput("queue", queue, "a queue that was declared"));
+}
+
+function refused(error: BatonError): port.SubmitResult {
+  return { ok: false, error };
+}
+
+function sameNames(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((name, index) => name === b[index]);
+}

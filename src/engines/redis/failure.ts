@@ -1,0 +1,105 @@
+/** What went wrong, by the word that Redis begins its errors with, or by the class of the client's own error. */
+import {
+  AbortError,
+  ClientClosedError,
+  ClientOfflineError,
+  ErrorReply,
+  RootNodesUnavailableError,
+  TimeoutError,
+} from "@redis/client";
+import { BatonError, OutcomeUnknown } from "../../domain/errors.ts";
+
+/** Nothing was done, and in a moment it may go. */
+const LATER = new Set(["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "NOREPLICAS"]);
+const FORBIDDEN = new Set(["NOPERM", "NOAUTH", "WRONGPASS"]);
+
+/** The first word of an error that the server sent; undefined: it is not from the server. */
+export function wordOf(error: unknown): string | undefined {
+  if (!(error instanceof ErrorReply)) return undefined;
+  return /^[A-Z]+/.exec(error.message)?.[0] ?? "ERR";
+}
+
+export function isLater(error: unknown): boolean {
+  const word = wordOf(error);
+  return word !== undefined && LATER.has(word);
+}
+
+/** The command surely did not reach a server. */
+export function isUnsent(error: unknown): boolean {
+  return [AbortError, ClientClosedError, ClientOfflineError, TimeoutError, RootNodesUnavailableError].some(
+    (kind) => error instanceof kind,
+  );
+}
+
+/** What a user is told. */
+export function explain(error: unknown, what: string): BatonError {
+  if (error instanceof BatonError) return error;
+  const word = wordOf(error);
+  if (word !== undefined) return explainReply(word, error, what);
+  return isUnsent(error) ? unavailable(error) : new OutcomeUnknown(what, { cause: error });
+}
+
+export function unavailable(cause: unknown): BatonError {
+  return new BatonError(
+    "STORE_UNAVAILABLE",
+    `Redis cannot be reached${reasonOf(cause)}. Nothing was done. The connection is tried again by itself; look after the server, then repeat the call.`,
+    { cause },
+  );
+}
+
+function explainReply(word: string, cause: unknown, what: string): BatonError {
+  const said = cause instanceof Error ? cause.message : String(cause);
+  if (word === "OOM") {
+    return new BatonError(
+      "STORE_FULL",
+      `Redis has no memory left: ${said}. The item was not accepted. Work goes on and frees memory; raise maxmemory, add workers, or keep finished items for a shorter time.`,
+      { cause },
+    );
+  }
+  if (word === "MISCONF") {
+    return new BatonError(
+      "STORE_FULL",
+      `Redis cannot write to its disk: ${said}. Nothing was done. Free space on it.`,
+      {
+        cause,
+      },
+    );
+  }
+  if (word === "READONLY") {
+    return new BatonError(
+      "STORE_READ_ONLY",
+      `This Redis server is a replica: ${said}. Nothing was done. Connect to the primary, or by sentinels or a cluster client, which find it.`,
+      { cause },
+    );
+  }
+  if (word === "MOVED" || word === "CROSSSLOT" || word === "ASK") {
+    return new BatonError(
+      "STORE_UNAVAILABLE",
+      `This Redis server is part of a cluster: ${said}. Nothing was done. Pass a cluster client to redisEngineOn().`,
+      { cause },
+    );
+  }
+  if (FORBIDDEN.has(word)) {
+    return new BatonError(
+      "STORE_UNAVAILABLE",
+      `Redis does not allow ${what}: ${said}. Nothing was done. Give the user the permissions that the page about the Redis engine lists.`,
+      { cause },
+    );
+  }
+  if (word === "BATONBROKEN") {
+    return new BatonError(
+      "STORE_CORRUPT",
+      `The queue's records in Redis do not fit together: ${said}. Nothing was done. Something else has changed or evicted keys of Baton; restore a backup, or remove the queue's keys.`,
+      { cause },
+    );
+  }
+  return new BatonError(
+    "STORE_UNAVAILABLE",
+    `Redis refused ${what}: ${said}. Nothing was done. Repeat the call when the server is well again.`,
+    { cause },
+  );
+}
+
+function reasonOf(cause: unknown): string {
+  return cause instanceof Error && cause.message !== "" ? ` (${cause.message})` : "";
+}

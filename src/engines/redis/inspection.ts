@@ -1,0 +1,106 @@
+/** Questions about a queue, and dead letters brought back, page by page. */
+import type { Clock } from "../../domain/clock.ts";
+import type {
+  DeadReport,
+  ItemReport,
+  KeyPageRequest,
+  KeyReport,
+  PageRequest,
+  QueueReport,
+  ReviveRequest,
+} from "../../engine/port.ts";
+import type { Queue } from "./queue.ts";
+import { list, number, readDead, readItem, readKey, readQueue, text, texts } from "./replies.ts";
+import { together } from "./together.ts";
+
+/** So many at a time: others want the server too. */
+const PAGE = 200;
+/** Dead letters have payloads. */
+const DEAD_PAGE = 50;
+
+export class Inspection {
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  find(queue: Queue, id: string): Promise<ItemReport | undefined> {
+    return queue.ask("a look at an item", ["find", id], (result) =>
+      readItem(result, id, queue.levels, this.#clock.wall()),
+    );
+  }
+
+  report(queue: Queue): Promise<QueueReport> {
+    return queue.ask("a look at a queue", ["report"], (result) => readQueue(result, queue.name));
+  }
+
+  async keys(queue: Queue, request: KeyPageRequest): Promise<readonly KeyReport[]> {
+    if (request.leased === true) return await this.#leased(queue, request);
+    const found: KeyReport[] = [];
+    for (let after = request.after ?? ""; found.length < request.limit;) {
+      const limit = Math.min(PAGE, request.limit - found.length);
+      const page = await queue.ask("a look at keys", ["keys", after, String(limit)], (result) => list(result));
+      const [last, looked, ...reports] = page;
+      found.push(...reports.map(readKey));
+      if (number(looked) < limit) break;
+      after = text(last);
+    }
+    return found;
+  }
+
+  async dead(queue: Queue, request: PageRequest): Promise<readonly DeadReport[]> {
+    const found: DeadReport[] = [];
+    for (let after = request.after ?? ""; found.length < request.limit;) {
+      const limit = Math.min(DEAD_PAGE, request.limit - found.length);
+      const args = ["dead", after, String(limit)];
+      const page = await queue.ask("a look at dead letters", args, (result) =>
+        list(result).map((one) => readDead(one, queue.levels)),
+      );
+      found.push(...page);
+      const last = page.at(-1);
+      if (last === undefined || page.length < limit) break;
+      after = last.id;
+    }
+    return found;
+  }
+
+  /** All of them in small steps. Letters that die meanwhile are left for the next time. */
+  async revive(queue: Queue, { ids, action }: ReviveRequest): Promise<number> {
+    if (ids !== undefined) {
+      const asked = [...new Set(ids)].map((id) =>
+        queue.ask("a dead letter brought back", ["revive", action, id], number, { grows: action === "retry" }),
+      );
+      return (await together(asked)).reduce((sum, one) => sum + one, 0);
+    }
+    let revived = 0;
+    for (let upTo = ""; ;) {
+      const args = ["reviveAll", action, upTo, String(PAGE)];
+      const step = await queue.ask("dead letters brought back", args, (result) => list(result), {
+        entries: PAGE,
+        grows: action === "retry",
+      });
+      upTo = text(step[0]);
+      revived += number(step[1]);
+      if (number(step[1]) < PAGE) return revived;
+    }
+  }
+
+  /** There are never more leases than there are slots to work in; sorted here, because Lua would sort by the server's locale. */
+  async #leased(queue: Queue, { after, limit }: KeyPageRequest): Promise<readonly KeyReport[]> {
+    const names = await queue.ask("a look at leases", ["leased"], texts);
+    const from = after === undefined ? undefined : Buffer.from(after);
+    const page = names
+      .map((name) => ({ name, bytes: Buffer.from(name) }))
+      .filter(({ bytes }) => from === undefined || Buffer.compare(bytes, from) > 0)
+      .toSorted((a, b) => Buffer.compare(a.bytes, b.bytes))
+      .slice(0, limit);
+    const reports = await Promise.all(
+      page.map(({ name }) => queue.ask("a look at a key", ["key", name], (result) => list(result))),
+    );
+    return reports
+      .filter((report) => report.length > 0)
+      .map(readKey)
+      .filter(({ running }) => running !== undefined);
+  }
+}

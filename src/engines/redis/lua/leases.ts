@@ -1,0 +1,158 @@
+/** Leases: how they begin, are compared, moved and ended, and what happens because time passes. */
+export const LEASES: string = String.raw`
+function F.beginLease(name, k, worker, leaseUs)
+  k.state, k.fence, k.deadline, k.worker, k.since = 'leased', F.nextNumber(), now + leaseUs, worker, now
+  k.progress, k.cancel = false, false
+  C.leases[name] = k.deadline
+  if k.deadline < S.dueFrom then S.dueFrom = k.deadline end
+  F.save(name)
+end
+
+-- The lease is over: if somebody waits to hold the key, it is kept for them.
+function F.letGo(name, k)
+  C.leases[name] = false
+  k.fence, k.deadline, k.worker, k.progress, k.held, k.state = 0, 0, '', false, false, 'idle'
+  if k.wanted then
+    -- They hear of it in milliseconds, if they are still there.
+    k.kept = now + 250000
+    F.later('K' .. name, k.kept)
+    S.freed[#S.freed + 1] = name
+  end
+  F.save(name)
+end
+
+-- The lease is over, and its item, if it had one, waits again where it stood.
+function F.endLease(name, k)
+  local held = k.held
+  F.letGo(name, k)
+  if held then return F.resume(name, k) end
+  S.running = S.running - 1
+  if k.cancel then
+    F.endHead(name, k, 'cancelled')
+    return F.promote(name, k)
+  end
+  S.waiting[k.level] = S.waiting[k.level] + 1
+  k.waits = k.waits + 1
+  F.resume(name, k)
+end
+
+-- The one place where a lease is compared: same fence, not run out (G2).
+function F.current(name, fence)
+  local k = F.findKey(name)
+  if k and k.fence > 0 and k.fence == fence and k.deadline > now then return k end
+end
+
+-- Nobody came for a key that was kept for a hold, or they gave up.
+function F.keepNoMore(name, k)
+  F.never('K' .. name)
+  k.kept, k.wanted = 0, false
+  if k.state == 'parked' and not k.paused then F.open(name, k) end
+  F.save(name)
+end
+
+function F.comeDue(member)
+  local mark, rest = string.sub(member, 1, 1), string.sub(member, 2)
+  F.never(member)
+  if mark == 'B' or mark == 'K' then
+    local k = F.findKey(rest)
+    if not k then return end
+    if mark == 'K' then return F.keepNoMore(rest, k) end
+    k.state, k.place, k.due = 'idle', F.nextNumber(), 0
+    return F.open(rest, k)
+  end
+  local seq = tonumber(rest)
+  local item = F.findItem(seq)
+  local k = item and F.findKey(item.key)
+  if not k then return end
+  F.undelay(item.key, k, seq)
+  F.arrive(item.key, k, seq, item.level, mark == 'Y')
+end
+
+-- Everything that happens because time passes: delayed items arrive, back-offs end, leases run out.
+function F.advance()
+  if now < S.dueFrom then return end
+  S.looked, S.changed = true, true
+  -- So many of a kind in one call; the rest in the next, so that others get their turn.
+  local atATime = 200
+  for _, member in ipairs(call('ZRANGEBYSCORE', N.due, '-inf', digits(now), 'LIMIT', 0, atATime)) do F.comeDue(member) end
+  for _, name in ipairs(call('ZRANGEBYSCORE', N.leases, '-inf', digits(now), 'LIMIT', 0, atATime)) do
+    local k = F.findKey(name)
+    if k and k.fence > 0 and k.deadline <= now then
+      S.lost[#S.lost + 1] = name
+      S.lost[#S.lost + 1] = digits(k.fence)
+      F.endLease(name, k)
+    else
+      C.leases[name] = false
+    end
+  end
+end
+
+-- After everything was written: when to look again.
+function F.nextDue()
+  if not S.looked then return end
+  S.dueFrom = NEVER
+  for _, set in ipairs({ N.due, N.leases }) do
+    local first = call('ZRANGE', set, 0, 0, 'WITHSCORES')
+    if first[2] then S.dueFrom = math.min(S.dueFrom, tonumber(first[2])) end
+  end
+end
+
+-- A lease without an item. Its deadline may have passed without anybody having noticed yet.
+function F.hold(name, worker, leaseUs, waits)
+  local k = F.findKey(name) or F.makeKey(name)
+  if k.fence > 0 then
+    if k.deadline > now then
+      if waits and not k.wanted then
+        k.wanted = true
+        F.save(name)
+      end
+      return '0'
+    end
+    F.endLease(name, k)
+  end
+  F.withdraw(name, k)
+  if k.kept > 0 then F.never('K' .. name) end
+  -- Others may wait to hold it too, and say so again when they hear of this.
+  if k.wanted then S.freed[#S.freed + 1] = name end
+  k.kept, k.wanted, k.held = 0, false, true
+  F.beginLease(name, k, worker, leaseUs)
+  return digits(k.fence)
+end
+
+function F.unwant(name)
+  local k = F.findKey(name)
+  if not (k and k.wanted) then return end
+  -- Others who wait for the same key say so again when they hear of it.
+  S.freed[#S.freed + 1] = name
+  F.keepNoMore(name, k)
+end
+
+function F.renew(name, fence, leaseUs, progress)
+  local k = F.current(name, fence)
+  if not k then return 0 end
+  k.deadline = now + leaseUs
+  C.leases[name] = k.deadline
+  if k.deadline < S.dueFrom then S.dueFrom = k.deadline end
+  if progress ~= '' then k.progress = tonumber(progress) end
+  F.save(name)
+  return k.cancel and 2 or 1
+end
+
+function O.hold(first)
+  return F.hold(ARGV[first], ARGV[first + 1], tonumber(ARGV[first + 2]), ARGV[first + 3] == '1'), first + 4
+end
+
+function O.unwant(first)
+  F.unwant(ARGV[first])
+  return 1, first + 1
+end
+
+function O.renew(first)
+  local answers, behind = {}, first + 1
+  for index = 1, tonumber(ARGV[first]) do
+    answers[index] = F.renew(ARGV[behind], tonumber(ARGV[behind + 1]), tonumber(ARGV[behind + 2]), ARGV[behind + 3])
+    behind = behind + 4
+  end
+  return answers, behind
+end
+`;

@@ -1,0 +1,112 @@
+/** What operators do to items, keys and queues. */
+export const OPERATE: string = String.raw`
+function F.cancel(id)
+  local receipt, seq, item = F.locate(id)
+  if receipt and receipt.state ~= '' then return 'ended' end
+  if not item then return 'missing' end
+  if F.deadReport(seq, item) then return 'ended' end
+  local name = item.key
+  local k = F.findKey(name)
+  local isHead = k.head == seq
+  if isHead and k.fence > 0 and not k.held then
+    k.cancel = true
+    F.save(name)
+    return 'requested'
+  end
+  F.endItem(seq, item, 'cancelled', item.attempt + (isHead and k.attempt or 0))
+  if not isHead and k.delays > 0 and F.isDelayed(name, seq) then
+    F.undelay(name, k, seq)
+    return 'cancelled'
+  end
+  k.waits = k.waits - 1
+  S.waiting[item.level] = S.waiting[item.level] - 1
+  F.save(name)
+  if not isHead then
+    k.gaps = true
+  elseif k.fence > 0 then
+    k.head, k.attempt, k.due = 0, 0, 0
+  else
+    F.withdraw(name, k)
+    F.promote(name, k)
+  end
+  return 'cancelled'
+end
+
+function F.pauseQueue(isPaused)
+  S.paused, S.changed = isPaused, true
+  -- Whoever waits for work looks again.
+  if not isPaused then S.opened = S.opened + 1 end
+end
+
+function F.pauseKey(name, isPaused)
+  local k = F.findKey(name)
+  if not k and not isPaused then return end
+  k = k or F.makeKey(name)
+  if k.paused == isPaused then return end
+  k.paused = isPaused
+  F.save(name)
+  if isPaused and k.state == 'ready' then
+    F.outOfReady(name, k)
+    k.state = 'parked'
+  elseif not isPaused and k.state == 'parked' then
+    F.open(name, k)
+  end
+end
+
+function F.reviveOne(seq, isRetry)
+  local item = F.findItem(seq)
+  C.dead[seq], C.failures[seq] = false, false
+  S.dead, S.changed = S.dead - 1, true
+  local id = F.idOf(seq, item.id)
+  local remembered = F.isRemembered(item.id, item.keep)
+  if not isRetry then
+    F.dropItem(seq)
+    -- It stays dead as of then, but is remembered from now on only as long as other ended items.
+    local r = remembered and F.findReceipt(id)
+    if r and item.keep > 0 then
+      C.receipts[id] = pack(r.seq, r.key, r.level, r.submitted, F.expire(id, item.keep), r.state, r.at, r.attempt, r.kind,
+        r.form, r.body, r.failure)
+    elseif r then
+      C.receipts[id] = false
+    end
+    return
+  end
+  item.attempt, item.due = 0, 0
+  F.saveItem(seq, item)
+  if remembered then F.remember(id, seq, item.key, item.level, item.submitted) end
+  F.arrive(item.key, F.findKey(item.key) or F.makeKey(item.key), seq, item.level, false)
+end
+
+-- Those that died up to a place, oldest first, so many at a time. Returns how many, and up to which place to go on; the place comes first.
+function F.reviveAll(isRetry, upTo, limit)
+  F.flush()
+  if upTo == '' then upTo = digits(F.nextNumber()) end
+  local numbers = call('ZRANGEBYSCORE', N.dead, '-inf', upTo, 'LIMIT', 0, limit)
+  for _, seq in ipairs(numbers) do F.reviveOne(tonumber(seq), isRetry) end
+  return { upTo, #numbers }
+end
+
+function F.reviveNamed(isRetry, id)
+  local _, seq, item = F.locate(id)
+  if not item or not F.deadReport(seq, item) then return 0 end
+  F.reviveOne(seq, isRetry)
+  return 1
+end
+
+function O.cancel(first) return F.cancel(ARGV[first]), first + 1 end
+function O.revive(first) return F.reviveNamed(ARGV[first] == 'retry', ARGV[first + 1]), first + 2 end
+
+function O.reviveAll(first)
+  return F.reviveAll(ARGV[first] == 'retry', ARGV[first + 1], tonumber(ARGV[first + 2])), first + 3
+end
+
+function O.pauseQueue(first)
+  F.pauseQueue(ARGV[first] == '1')
+  return 1, first + 1
+end
+
+function O.pauseKey(first)
+  F.pauseKey(ARGV[first], ARGV[first + 1] == '1')
+  return 1, first + 2
+end
+`;

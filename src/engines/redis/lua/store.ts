@@ -1,0 +1,249 @@
+/**
+ * The first part of the program that runs inside the server: what is kept of a queue, read when it is needed and written once, at
+ * the end. Every key of the store that the program touches is declared, in this order, and all begin with the hash tag of the queue, so
+ * that in a cluster they share a slot, and a slot that is being moved is refused as a whole:
+ *
+ *   {prefix:queue}   hash        `levels` as JSON; `state`: counts and the last number
+ *   …:keys           hash        key → its record               …:names     sorted set  the names of those keys, for pages
+ *   …:items          hash        number of an item → the item   …:links     hash        number → number of the one behind it in line
+ *   …:leases         sorted set  leased keys by their deadline  …:due       sorted set  what else comes due: B + key (back-off),
+ *   …:delayed        sorted set  key + NUL + number                         K + key (kept for a hold), D and Y + number (delayed, yielded)
+ *   …:receipts       hash        id → what is remembered        …:expiries  sorted set  ids by when they are forgotten
+ *   …:failures       hash        number → why and when it died  …:dead      sorted set  dead letters by when they died
+ *   …:ready:LEVEL    sorted set  ready keys by their place
+ *
+ * Times are microseconds of the server's clock. Numbers (of items, places and fences) only rise: each is greater than the one before, and
+ * not less than the time, so that they rise also where the counter was lost.
+ */
+export const STORE: string = String.raw`
+-- F: the functions of this program, O: those that can be asked for, N: the names of the store's keys, S: the state of the queue, C: changes, by what they change. Few
+-- variables in tables, because every function of a program is made anew for each call, at a price for each variable that it shares.
+local F, O, S = {}, {}, {}
+local N = {
+  queue = KEYS[1], keys = KEYS[2], names = KEYS[3], items = KEYS[4], links = KEYS[5], leases = KEYS[6], due = KEYS[7],
+  delayed = KEYS[8], receipts = KEYS[9], expiries = KEYS[10], failures = KEYS[11], dead = KEYS[12], beforeReady = 12,
+}
+local C = {
+  keys = {}, items = {}, links = {}, leases = {}, due = {}, delayed = {}, receipts = {}, expiries = {}, failures = {},
+  dead = {}, ready = {},
+}
+local keys = {}
+local call, pack, unpackAll = redis.call, cmsgpack.pack, cmsgpack.unpack
+local NEVER = 9000000000000000
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+-- Numbers are written out here: left to the server or to Lua, some versions would write 1.79e+15.
+local function digits(value) return string.format('%d', value) end
+
+local saved = call('HMGET', N.queue, 'levels', 'state')
+if not saved[1] then
+  saved[1] = ARGV[1]
+  call('HSET', N.queue, 'levels', ARGV[1])
+end
+if saved[2] then
+  S.number, S.dueFrom, S.forgetFrom, S.sleepers, S.watchers, S.paused, S.delayed, S.running, S.dead, S.choices,
+    S.waiting, S.ready = unpackAll(saved[2])
+else
+  S.number, S.dueFrom, S.forgetFrom, S.sleepers, S.watchers, S.paused, S.delayed, S.running, S.dead, S.choices =
+    0, NEVER, NEVER, 0, 0, false, 0, 0, 0, 3
+  S.waiting, S.ready = {}, {}
+  for level = 1, #cjson.decode(saved[1]) do S.waiting[level], S.ready[level] = 0, 0 end
+end
+S.written, S.levels, S.dueBefore, S.changed, S.opened = saved[1], #S.waiting, S.dueFrom, false, 0
+S.ended, S.lost, S.freed, S.released = {}, {}, {}, {}
+if S.number < now then S.number = now end
+for level = 1, S.levels do C.ready[level] = {} end
+
+function F.nextNumber()
+  S.changed = true
+  S.number = S.number + 1
+  return S.number
+end
+
+-- Many arguments at a time, but no more than the stack takes.
+function F.bulk(command, key, arguments)
+  for first = 1, #arguments, 2000 do
+    call(command, key, unpack(arguments, first, math.min(first + 1999, #arguments)))
+  end
+end
+
+-- What belongs to a lease stands behind the rest, and only while there is one.
+function F.readKey(record)
+  local head, level, place, attempt, due, state, fence, wanted, kept, waits, delays, isPaused, lanes, gaps, deadline,
+    worker, since, held, cancel, progress, id, keep, submitted, base, streak = unpackAll(record)
+  return {
+    head = head, level = level, place = place, attempt = attempt, due = due, state = state, fence = fence,
+    wanted = wanted, kept = kept, waits = waits, delays = delays, paused = isPaused, lanes = lanes, gaps = gaps,
+    deadline = deadline or 0, worker = worker or '', since = since or 0, held = held or false, cancel = cancel or false,
+    progress = progress or false, id = id or '', keep = keep or 0, submitted = submitted or 0, base = base or 0,
+    streak = streak or 0, stored = true, listed = state == 'ready' and level or 0,
+  }
+end
+
+function F.writeKey(k)
+  if k.fence == 0 then
+    return pack(k.head, k.level, k.place, k.attempt, k.due, k.state, 0, k.wanted, k.kept, k.waits, k.delays, k.paused,
+      k.lanes, k.gaps)
+  end
+  return pack(k.head, k.level, k.place, k.attempt, k.due, k.state, k.fence, k.wanted, k.kept, k.waits, k.delays,
+    k.paused, k.lanes, k.gaps, k.deadline, k.worker, k.since, k.held, k.cancel, k.progress, k.id, k.keep, k.submitted,
+    k.base, k.streak)
+end
+
+function F.findKey(name)
+  local k = keys[name]
+  if k == nil then
+    local record = call('HGET', N.keys, name)
+    k = record and F.readKey(record) or false
+    keys[name] = k
+  end
+  return k
+end
+
+function F.makeKey(name)
+  local k = {
+    head = 0, level = 1, place = 0, attempt = 0, due = 0, state = 'idle', fence = 0, deadline = 0, worker = '', since = 0,
+    held = false, wanted = false, kept = 0, cancel = false, progress = false, waits = 0, delays = 0, paused = false,
+    lanes = false, gaps = false, id = '', keep = 0, submitted = 0, base = 0, streak = 0, stored = false, listed = 0,
+  }
+  keys[name] = k
+  return k
+end
+
+function F.save(name)
+  C.keys[name] = true
+  S.changed = true
+end
+
+-- A key is worth a record only while it has an item, a lease, a pause, or is kept for a hold.
+function F.isEmpty(k)
+  return k.head == 0 and k.fence == 0 and k.delays == 0 and k.kept == 0 and not k.paused
+end
+
+function F.packedItem(seq)
+  local item = C.items[seq]
+  if item == nil then item = call('HGET', N.items, digits(seq)) end
+  return item
+end
+
+function F.readItem(record)
+  local key, level, id, keep, submitted, attempt, due, kind, form, headers, body = unpackAll(record)
+  return {
+    key = key, level = level, id = id, keep = keep, submitted = submitted, attempt = attempt, due = due, kind = kind,
+    form = form, headers = headers, body = body,
+  }
+end
+
+function F.findItem(seq)
+  local record = F.packedItem(seq)
+  return record and F.readItem(record)
+end
+
+function F.saveItem(seq, i)
+  C.items[seq] = pack(i.key, i.level, i.id, i.keep, i.submitted, i.attempt, i.due, i.kind, i.form, i.headers, i.body)
+end
+
+function F.dropItem(seq)
+  C.items[seq] = false
+end
+
+function F.later(member, at)
+  C.due[member] = at
+  if at < S.dueFrom then S.dueFrom = at end
+  S.changed = true
+end
+
+function F.never(member) C.due[member] = false end
+
+function F.toReady(name, k)
+  k.state = 'ready'
+  C.ready[k.level][name] = k.place
+  S.ready[k.level] = S.ready[k.level] + 1
+  S.opened = S.opened + 1
+end
+
+function F.outOfReady(name, k)
+  -- One that was never written need not be removed.
+  if k.listed == k.level then C.ready[k.level][name] = false else C.ready[k.level][name] = nil end
+  S.ready[k.level] = S.ready[k.level] - 1
+end
+
+function F.writeChanges(key, changes)
+  local add, drop = {}, {}
+  for member, score in pairs(changes) do
+    if score then
+      add[#add + 1] = digits(score)
+      add[#add + 1] = type(member) == 'number' and digits(member) or member
+    else
+      drop[#drop + 1] = type(member) == 'number' and digits(member) or member
+    end
+    changes[member] = nil
+  end
+  F.bulk('ZREM', key, drop)
+  F.bulk('ZADD', key, add)
+end
+
+function F.flushReady()
+  for level = 1, S.levels do
+    for name, place in pairs(C.ready[level]) do
+      local k = keys[name]
+      if place then k.listed = level elseif k.listed == level then k.listed = 0 end
+    end
+    F.writeChanges(KEYS[N.beforeReady + level], C.ready[level])
+  end
+end
+
+-- By field: what to write, or false for what to remove.
+function F.writeFields(key, fields)
+  local put, drop = {}, {}
+  for field, value in pairs(fields) do
+    if value then
+      put[#put + 1] = type(field) == 'number' and digits(field) or field
+      put[#put + 1] = type(value) == 'number' and digits(value) or value
+    else
+      drop[#drop + 1] = type(field) == 'number' and digits(field) or field
+    end
+    fields[field] = nil
+  end
+  F.bulk('HDEL', key, drop)
+  F.bulk('HSET', key, put)
+end
+
+function F.flushKeys()
+  local put, names, forget = {}, {}, {}
+  for name in pairs(C.keys) do
+    local k = keys[name]
+    if not F.isEmpty(k) then
+      put[#put + 1] = name
+      put[#put + 1] = F.writeKey(k)
+      if not k.stored then
+        names[#names + 1] = '0'
+        names[#names + 1] = name
+        k.stored = true
+      end
+    else
+      if k.stored then forget[#forget + 1] = name end
+      keys[name] = nil
+    end
+    C.keys[name] = nil
+  end
+  F.bulk('HDEL', N.keys, forget)
+  F.bulk('ZREM', N.names, forget)
+  F.bulk('HSET', N.keys, put)
+  F.bulk('ZADD', N.names, names)
+end
+
+function F.flush()
+  F.writeFields(N.items, C.items)
+  F.writeFields(N.links, C.links)
+  F.flushReady()
+  F.writeChanges(N.leases, C.leases)
+  F.writeChanges(N.due, C.due)
+  F.writeChanges(N.delayed, C.delayed)
+  F.writeFields(N.receipts, C.receipts)
+  F.writeChanges(N.expiries, C.expiries)
+  F.writeFields(N.failures, C.failures)
+  F.writeChanges(N.dead, C.dead)
+  F.flushKeys()
+end
+`;

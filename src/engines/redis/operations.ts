@@ -1,0 +1,118 @@
+/** What the program can be asked for, as it wants its arguments: see `lua/main.ts`. */
+import type { Body, Payload } from "../../domain/payload.ts";
+import type { Ending, Renewal, Settlement, Submission } from "../../engine/port.ts";
+
+/** A text, or bytes as base64: replies are text. */
+export function writeBody(body: Body): { readonly form: string; readonly text: string } {
+  if (typeof body === "string") return { form: "t", text: body };
+  return { form: "b", text: Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64") };
+}
+
+export function readPayload(kind: string, form: string, text: string): Payload {
+  return { type: kind, body: form === "b" ? new Uint8Array(Buffer.from(text, "base64")) : text };
+}
+
+/** Submissions in a row with the same terms travel together. */
+export function submitArguments(submissions: readonly Submission[], levels: readonly string[]): readonly string[][] {
+  const groups: string[][] = [];
+  for (let first = 0; first < submissions.length;) {
+    let last = first + 1;
+    const [terms] = submissions.slice(first, last);
+    if (terms === undefined) break;
+    for (; last < submissions.length; last += 1) {
+      const next = submissions[last];
+      if (next === undefined || !haveSameTerms(terms, next)) break;
+    }
+    groups.push(groupArguments(terms, submissions.slice(first, last), levels));
+    first = last;
+  }
+  return groups;
+}
+
+function groupArguments(terms: Submission, group: readonly Submission[], levels: readonly string[]): string[] {
+  const { level, payload, delayMs, mode, keyLimit, queueLimit, keepMs, id, headers } = terms;
+  const args = [
+    "submit",
+    String(group.length),
+    String(levels.indexOf(level) + 1),
+    payload.type,
+    typeof payload.body === "string" ? "t" : "b",
+    microseconds(delayMs),
+    mode,
+    String(Math.min(keyLimit, Number.MAX_SAFE_INTEGER)),
+    String(Math.min(queueLimit, Number.MAX_SAFE_INTEGER)),
+    String(Math.ceil(keepMs)),
+    id === undefined ? "0" : "1",
+    headers === undefined ? "0" : "1",
+  ];
+  for (const one of group) {
+    args.push(one.key, typeof one.payload.body === "string" ? one.payload.body : writeBody(one.payload.body).text);
+    if (id !== undefined) args.push(one.id ?? "");
+    if (headers !== undefined) args.push(JSON.stringify(one.headers));
+  }
+  return args;
+}
+
+function haveSameTerms(one: Submission, other: Submission): boolean {
+  return (
+    one.level === other.level &&
+    one.payload.type === other.payload.type &&
+    typeof one.payload.body === typeof other.payload.body &&
+    one.delayMs === other.delayMs &&
+    one.keepMs === other.keepMs &&
+    one.mode === other.mode &&
+    one.keyLimit === other.keyLimit &&
+    one.queueLimit === other.queueLimit &&
+    (one.id === undefined) === (other.id === undefined) &&
+    (one.headers === undefined) === (other.headers === undefined)
+  );
+}
+
+export function settleArguments(settlements: readonly Settlement[]): string[] {
+  const args = ["settle", String(settlements.length)];
+  for (const { lease, ending } of settlements) {
+    args.push(lease.key, String(lease.fence));
+    pushEnding(args, ending);
+  }
+  return args;
+}
+
+function pushEnding(args: string[], ending: Ending): void {
+  switch (ending.type) {
+    case "done": {
+      if (ending.result === undefined) return void args.push("done");
+      const { form, text } = writeBody(ending.result.body);
+      return void args.push("result", ending.result.type, form, text);
+    }
+    case "retry":
+      return void args.push("retry", microseconds(ending.delayMs), ending.place);
+    case "dead":
+      return void args.push("dead", JSON.stringify(ending.failure));
+    case "cancelled":
+    case "release":
+      return void args.push(ending.type);
+  }
+}
+
+export function renewArguments(renewals: readonly Renewal[]): string[] {
+  const args = ["renew", String(renewals.length)];
+  for (const { lease, leaseMs, progress } of renewals) {
+    args.push(lease.key, String(lease.fence), microseconds(leaseMs), progress === undefined ? "" : String(progress));
+  }
+  return args;
+}
+
+export function holdArguments(key: string, worker: string, leaseMs: number, waits: boolean): string[] {
+  return ["hold", key, worker, microseconds(leaseMs), waits ? "1" : "0"];
+}
+
+export function claimArguments(worker: string, max: number, leaseMs: number, patienceMs: number): string[] {
+  return ["claim", worker, String(max), microseconds(leaseMs), microseconds(patienceMs)];
+}
+
+/** Longer than any store lives, and still exact. */
+const LONGEST_US = 4e15;
+
+function microseconds(ms: number): string {
+  return String(Math.min(Math.ceil(ms * 1_000), LONGEST_US));
+}

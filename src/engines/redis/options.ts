@@ -1,0 +1,70 @@
+/** What can be chosen, in code or in a URL. */
+import { readFileSync } from "node:fs";
+import { InvalidInput } from "../../domain/errors.ts";
+import type { Wake } from "../../wake/wake.ts";
+
+export interface RedisOptions extends StoreOptions {
+  /** `redis://user:password@host:6379/0`; `rediss://` for encrypted connections. */
+  readonly url: string;
+  /** Files with the certificates of the server's authority, and of the client and its key. */
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+}
+
+export interface StoreOptions {
+  /** Begins the names of all keys. Default `baton`. */
+  readonly prefix?: string;
+  /** Wakes other processes in place of Redis's own publish and subscribe. Closed with the engine. */
+  readonly wake?: Wake;
+}
+
+const PREFIX = /^[A-Za-z0-9_-]{1,32}$/;
+const PARAMETERS = ["prefix", "ca", "cert", "key"];
+
+export function checkPrefix(prefix = "baton"): string {
+  if (PREFIX.test(prefix)) return prefix;
+  throw new InvalidInput("prefix", prefix, "1 to 32 letters, digits, _ or -");
+}
+
+/** The parameters are ours, the rest is the client's. */
+export function parseRedisUrl(written: string): RedisOptions {
+  let url: URL;
+  try {
+    url = new URL(written);
+  } catch {
+    throw new InvalidInput("store", withoutSecrets(written), "redis://host:6379/0, or rediss:// for encryption");
+  }
+  if (url.protocol !== "redis:" && url.protocol !== "rediss:")
+    throw new InvalidInput("store", withoutSecrets(written), "redis://host:6379/0, or rediss:// for encryption");
+  if (!/^\/?(\d+)?$/.test(url.pathname))
+    throw new InvalidInput("store", withoutSecrets(written), "the number of a database behind the host, if anything");
+  for (const name of url.searchParams.keys()) {
+    if (!PARAMETERS.includes(name)) throw new InvalidInput("store", name, `no parameter but ${PARAMETERS.join(", ")}`);
+  }
+  const given = (name: string): Record<string, string> => {
+    const value = url.searchParams.get(name);
+    return value === null ? {} : { [name]: value };
+  };
+  const options = { ...given("prefix"), ...given("ca"), ...given("cert"), ...given("key") };
+  url.search = "";
+  return { url: url.toString(), ...options };
+}
+
+export interface TlsFiles {
+  readonly ca?: Buffer;
+  readonly cert?: Buffer;
+  readonly key?: Buffer;
+}
+
+export function readTlsFiles({ ca, cert, key }: RedisOptions): TlsFiles {
+  return {
+    ...(ca === undefined ? {} : { ca: readFileSync(ca) }),
+    ...(cert === undefined ? {} : { cert: readFileSync(cert) }),
+    ...(key === undefined ? {} : { key: readFileSync(key) }),
+  };
+}
+
+function withoutSecrets(url: string): string {
+  return url.replace(/\/\/[^/?]*@/, "//…@");
+}

@@ -1,0 +1,229 @@
+/** One queue, as this process sees it: its desk, those who wait for it, and when they look by themselves. */
+import type { Clock, Timer } from "../../domain/clock.ts";
+import type {
+  ClaimRequest,
+  Grant,
+  HoldRequest,
+  Lease,
+  LostListener,
+  Outcome,
+  OutcomeRequest,
+} from "../../engine/port.ts";
+import { Claims } from "./claims.ts";
+import type { Wire } from "./client.ts";
+import { Desk, type Moment } from "./desk.ts";
+import { Holds } from "./holds.ts";
+import { queueNames } from "./names.ts";
+import { Outcomes } from "./outcomes.ts";
+import type { Answer } from "./replies.ts";
+import { pairs, type SignalListener, type Signals } from "./signals.ts";
+
+/** A signal can be lost, and whoever sleeps is known to the server for 15 s only: this often they look, and say that they still wait. */
+const LOOK_MS = 4_000;
+/** After the subscription failed. */
+const LISTEN_AGAIN_MS = 1_000;
+
+export interface QueueParts {
+  readonly name: string;
+  readonly prefix: string;
+  readonly levels: readonly string[];
+  readonly wire: Wire;
+  readonly clock: Clock;
+  readonly signals: Signals;
+}
+
+export class Queue implements SignalListener {
+  readonly levels: readonly string[];
+  readonly name: string;
+  readonly #parts: QueueParts;
+  readonly #channel: string;
+  readonly #desk: Desk;
+  readonly #claims: Claims;
+  readonly #holds: Holds;
+  readonly #outcomes: Outcomes;
+  /** By fence: leases whose holder wants to hear of their loss. */
+  readonly #leases = new Map<number, { readonly lease: Lease; readonly lost: LostListener }>();
+  #listening: Promise<() => void> | undefined;
+  #timer: Timer | undefined;
+  #timerAt = Infinity;
+  #isClosed = false;
+
+  constructor(parts: QueueParts) {
+    const { wire, clock, signals, levels } = parts;
+    const { keys, channel } = queueNames(parts.prefix, parts.name, levels.length);
+    this.#parts = parts;
+    this.#channel = channel;
+    this.levels = levels;
+    this.name = parts.name;
+    this.#claims = new Claims(
+      levels,
+      () => this.#desk.look(),
+      (request, grants) => this.#granted(request, grants),
+    );
+    this.#desk = new Desk({
+      wire,
+      clock,
+      keys,
+      levels,
+      publishes: signals.published,
+      companions: this.#claims,
+      onAnswer: (answer) => this.#answered(answer),
+    });
+    this.#holds = new Holds(this.#desk);
+    this.#outcomes = new Outcomes(this.#desk);
+  }
+
+  /** One operation, and its result with the time from which it counts. */
+  ask<T>(
+    what: string,
+    args: readonly string[],
+    read: (result: unknown, moment: Moment) => T,
+    { entries = 1, grows = false }: { readonly entries?: number; readonly grows?: boolean } = {},
+  ): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#desk.ask({
+        what,
+        args,
+        entries,
+        grows,
+        answer: (result, moment) => {
+          try {
+            resolve(read(result, moment));
+          } catch (error) {
+            reject(error instanceof Error ? error : new Error(String(error)));
+          }
+        },
+        fail: reject,
+      });
+    });
+  }
+
+  claim(request: ClaimRequest): Promise<readonly Grant[]> {
+    this.#listen().catch(() => undefined);
+    return this.#claims.claim(request);
+  }
+
+  async hold(request: HoldRequest): Promise<Lease | undefined> {
+    // Whoever only tries does not wait to be told.
+    if (!request.signal.aborted) this.#listen().catch(() => undefined);
+    const lease = await this.#holds.hold(request);
+    if (lease !== undefined && request.lost !== undefined) this.#leases.set(lease.fence, { lease, lost: request.lost });
+    return lease;
+  }
+
+  async outcome(request: OutcomeRequest): Promise<Outcome | undefined> {
+    this.#listen().catch(() => undefined);
+    return await this.#outcomes.outcome(request);
+  }
+
+  /** The lease has ended, as far as this process is concerned. */
+  forget(lease: Lease): void {
+    this.#leases.delete(lease.fence);
+  }
+
+  idle(): number {
+    return this.#claims.size;
+  }
+
+  work(): void {
+    if (this.#claims.anyWaits) this.#desk.look();
+  }
+
+  due(inUs: number): void {
+    this.#wakeIn(inUs);
+  }
+
+  freed(keys: readonly string[]): void {
+    this.#holds.look(keys);
+  }
+
+  ended(ids: readonly string[]): void {
+    this.#outcomes.look(ids);
+  }
+
+  lost(leases: readonly { readonly key: string; readonly fence: number }[]): void {
+    for (const { fence } of leases) {
+      const held = this.#leases.get(fence);
+      this.#leases.delete(fence);
+      held?.lost(held.lease);
+    }
+  }
+
+  /** Everybody who waits looks. */
+  missed(): void {
+    this.work();
+    this.#holds.look();
+    this.#outcomes.look();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    this.#claims.giveUp();
+    this.#holds.giveUp();
+    this.#outcomes.giveUp();
+    await this.#desk.quiet();
+    const stop = await this.#listening?.catch(() => undefined);
+    stop?.();
+  }
+
+  #granted(request: ClaimRequest, grants: readonly Grant[]): void {
+    const { lost } = request;
+    if (lost !== undefined) for (const { lease } of grants) this.#leases.set(lease.fence, { lease, lost });
+  }
+
+  #answered({ dueInUs, news }: Answer): void {
+    const { signals, name } = this.#parts;
+    if (!signals.published) {
+      signals.tell(name, news);
+      if (news.freed.length > 0) this.#holds.look(news.freed);
+      if (news.ended.length > 0) this.#outcomes.look(news.ended);
+      if (news.lost.length > 0) this.lost(pairs(news.lost));
+    }
+    // Claims that were with the server in another call have missed it.
+    if (news.left > 0) this.work();
+    this.#wakeIn(dueInUs);
+  }
+
+  /** Listens from the first time that somebody may wait. What happened before that is looked for. */
+  #listen(): Promise<unknown> {
+    if (this.#listening !== undefined || this.#isClosed) return Promise.resolve();
+    const { signals, name, clock } = this.#parts;
+    this.#listening = signals.listen(name, this.#channel, this);
+    return this.#listening.then(
+      () => this.missed(),
+      () => {
+        // The looks by oneself remain.
+        clock.setTimer(LISTEN_AGAIN_MS, () => {
+          this.#listening = undefined;
+          this.#listen().catch(() => undefined);
+        });
+      },
+    );
+  }
+
+  get #anyWaits(): boolean {
+    return this.#claims.anyWaits || this.#holds.anyWaits || this.#outcomes.anyWaits;
+  }
+
+  /** One timer: for what comes due, and for the looks by oneself. */
+  #wakeIn(inUs: number): void {
+    if (this.#isClosed || !this.#anyWaits) return;
+    const { clock } = this.#parts;
+    const inMs = Math.min(Math.max(0, Math.ceil(inUs / 1_000)), LOOK_MS);
+    const at = clock.monotonic() + inMs;
+    if (at >= this.#timerAt) return;
+    this.#timer?.cancel();
+    this.#timerAt = at;
+    const isLook = inMs === LOOK_MS;
+    this.#timer = clock.setTimer(inMs, () => {
+      this.#timerAt = Infinity;
+      if (!this.#anyWaits) return;
+      // Whatever is due happens when the server is asked for anything.
+      if (isLook) this.missed();
+      else if (this.#claims.anyWaits) this.#desk.look();
+      else this.#holds.look();
+      this.#wakeIn(LOOK_MS * 1_000);
+    });
+  }
+}

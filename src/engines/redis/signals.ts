@@ -1,0 +1,80 @@
+/**
+ * How processes hear of what others did. Three signals: work is there (or will be, at a time), outcomes are known, leases were lost; and
+ * one more for those who wait to hold a key. All are hints. The program publishes them itself, in the step that makes them true; something
+ * else can carry them instead, and is then told what the program answered.
+ */
+import type { News } from "./replies.ts";
+import type { Wire } from "./client.ts";
+
+export interface SignalListener {
+  /** How many claims wait. */
+  idle(): number;
+  /** So many keys are ready; whoever waits for work should look. */
+  work(count: number): void;
+  /** Something comes due in so many microseconds. */
+  due(inUs: number): void;
+  /** Keys that somebody waits to hold are free. */
+  freed(keys: readonly string[]): void;
+  /** Items ended, by id. */
+  ended(ids: readonly string[]): void;
+  lost(leases: readonly { readonly key: string; readonly fence: number }[]): void;
+  /** Some of this may have been missed. */
+  missed(): void;
+}
+
+export interface Signals {
+  /** The program publishes; `tell` has nothing to do. */
+  readonly published: boolean;
+  /** Resolves when signals surely arrive, through reconnects too. */
+  listen(queue: string, channel: string, listener: SignalListener): Promise<() => void>;
+  tell(queue: string, news: News): void;
+  close(): Promise<void>;
+}
+
+/** By the publish and subscribe of Redis itself, in the slot of the queue. */
+export class RedisSignals implements Signals {
+  readonly published = true;
+  readonly #wire: Wire;
+
+  constructor(wire: Wire) {
+    this.#wire = wire;
+  }
+
+  async listen(_queue: string, channel: string, listener: SignalListener): Promise<() => void> {
+    const stop = await this.#wire.listen(channel, (message) => hear(message, listener));
+    const forget = this.#wire.onMissed(() => listener.missed());
+    return () => {
+      forget();
+      stop();
+    };
+  }
+
+  tell(): void {
+    // The program has.
+  }
+
+  async close(): Promise<void> {}
+}
+
+/** The first character says what it is about: see the end of `lua/main.ts`. */
+function hear(message: string, listener: SignalListener): void {
+  const rest = message.slice(1);
+  switch (message[0]) {
+    case "w":
+      return listener.work(Number(rest));
+    case "d":
+      return listener.due(Number(rest));
+    case "h":
+      return listener.freed(rest.split("\0"));
+    case "o":
+      return listener.ended(rest.split("\0"));
+    case "l":
+      return listener.lost(pairs(rest.split("\0")));
+    default:
+    // Of a newer version: whatever it is, a look by oneself finds it.
+  }
+}
+
+export function pairs(parts: readonly string[]): readonly { readonly key: string; readonly fence: number }[] {
+  return parts.flatMap((key, index) => (index % 2 === 0 ? [{ key, fence: Number(parts[index + 1]) }] : []));
+}

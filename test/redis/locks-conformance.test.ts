@@ -1,0 +1,38 @@
+import { after, before } from "node:test";
+import { type RedisServer, startRedisServer } from "../../servers/redis-server.ts";
+import type { Register } from "../../src/locks/register.ts";
+import { addLockTests } from "../locks/add-lock-tests.ts";
+import { registerTarget } from "../locks/register-target.ts";
+import { openRedis } from "./handles.ts";
+
+let server: RedisServer | undefined;
+before(async () => {
+  server = await startRedisServer();
+});
+after(() => server?.stop());
+
+function running(): RedisServer {
+  if (server === undefined) throw new Error("The server was not started.");
+  return server;
+}
+
+/** A handle of its own for each, as every process has one: it ends with its register. */
+async function openRegister(): Promise<Register> {
+  const engine = await openRedis(running().url);
+  const { register } = engine;
+  return {
+    read: (name) => register.read(name),
+    write: (request) => register.write(request),
+    watch: (name, changed) => register.watch(name, changed),
+    listen: (name, told) => register.listen(name, told),
+    list: (prefix) => register.list(prefix),
+    close: () => engine.close(),
+  };
+}
+
+async function restart(): Promise<void> {
+  await running().kill();
+  await running().restart();
+}
+
+addLockTests("locks on Redis", registerTarget({ name: "redis", openRegister, restart, leaseMs: 1_000 }), 8);

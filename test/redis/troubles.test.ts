@@ -1,0 +1,161 @@
+/** What happens to servers and connections, and what users hear of it. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { createClient } from "@redis/client";
+import { startRedisServer } from "../../servers/redis-server.ts";
+import { redisEngineOn } from "../../src/engines/redis/index.ts";
+import { refuseUnfit } from "../../src/engines/redis/server-facts.ts";
+import { type Baton, connect } from "../../src/index.ts";
+import { RedisDesk, refusal, until } from "./desk.ts";
+
+const ITEMS = 300;
+const KEYS = 20;
+const SOON_MS = 20_000;
+
+/** Works through items of a few keys while something is done to the server, and checks that each ran, in its order. */
+async function workThrough(baton: Baton, trouble: (round: number) => Promise<void>): Promise<void> {
+  const cars = baton.queue<number>("cars", { lease: "2s", retry: { attempts: 50 }, limits: { perKey: ITEMS } });
+  const submitted = Array.from({ length: ITEMS }, (_, index) => ({
+    key: `car${index % KEYS}`,
+    payload: index,
+    id: `item${index}`,
+  }));
+  await cars.submitMany(submitted);
+  const done = new Map<number, number>();
+  const order = new Map<string, number>();
+  const overtaken: string[] = [];
+  const worker = cars.work(
+    ({ key, payload }) => {
+      if (!done.has(payload) && (order.get(key) ?? -1) > payload) overtaken.push(`${key}: ${payload}`);
+      order.set(key, Math.max(payload, order.get(key) ?? -1));
+      done.set(payload, (done.get(payload) ?? 0) + 1);
+      return new Promise<void>((resolve) => setTimeout(resolve, 5));
+    },
+    { concurrency: 8 },
+  );
+  for (let round = 1; round <= 3; round += 1) {
+    await until(`a share of the work, round ${round}`, SOON_MS, async () => done.size >= (ITEMS * round) / 5);
+    await trouble(round);
+  }
+  await until("all items done", SOON_MS, async () => {
+    const { waiting, running } = await cars.status();
+    return done.size === ITEMS && waiting + running === 0;
+  });
+  await worker.stop();
+  assert.deepEqual(overtaken, [], "Items that were overtaken");
+}
+
+describe("work goes on", { concurrency: 3 }, () => {
+  test("when the server is killed and started again", { timeout: 60_000 }, async (context) => {
+    const desk = await RedisDesk.withServer(context);
+    await workThrough(await desk.connect(), async () => {
+      await desk.server.kill();
+      await desk.server.restart();
+    });
+  });
+
+  test("when the server forgets its scripts", { timeout: 60_000 }, async (context) => {
+    const desk = await RedisDesk.withServer(context);
+    await workThrough(await desk.connect(), async () => void (await desk.command("SCRIPT", "FLUSH")));
+  });
+
+  test("when connections are cut", { timeout: 60_000 }, async (context) => {
+    const desk = await RedisDesk.withServer(context);
+    await workThrough(await desk.connect(), async () => {
+      await desk.command("CLIENT", "KILL", "TYPE", "normal");
+      await desk.command("CLIENT", "KILL", "TYPE", "pubsub");
+    });
+  });
+});
+
+test("whoever sleeps is woken after its listening connection was cut", { timeout: 30_000 }, async (context) => {
+  const desk = await RedisDesk.withServer(context);
+  const cars = (await desk.connect()).queue("cars");
+  const others = (await desk.connect()).queue("cars");
+  const began: string[] = [];
+  cars.work(({ key }) => void began.push(key));
+  await others.submit("first", null);
+  await until("the first item", SOON_MS, async () => began.includes("first"));
+  await desk.command("CLIENT", "KILL", "TYPE", "pubsub");
+  await others.submit("second", null);
+  await until("the second item", SOON_MS, async () => began.includes("second"));
+});
+
+test("a server that is full refuses new work and lets work end", { timeout: 30_000 }, async (context) => {
+  const desk = await RedisDesk.withServer(context, { settings: { maxmemory: "0" } });
+  const baton = await desk.connect();
+  const cars = baton.queue<string>("cars");
+  for (const key of ["a", "b", "c"]) await cars.submit(key, "x");
+  await desk.command("CONFIG", "SET", "maxmemory", "1");
+  const { code, message } = await refusal(cars.submit("d", "x"));
+  assert.equal(code, "STORE_FULL");
+  assert.match(message, /no memory.*not accepted.*maxmemory/);
+  const done: string[] = [];
+  const worker = cars.work(
+    async ({ key }, lease) => {
+      lease.progress(0.5);
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      lease.check();
+      done.push(key);
+    },
+    { concurrency: 1 },
+  );
+  await until("all work done", SOON_MS, async () => (await cars.status()).waiting === 0 && done.length === 3);
+  await worker.stop();
+  assert.deepEqual(done, ["a", "b", "c"]);
+  await desk.command("CONFIG", "SET", "maxmemory", "0");
+  await cars.submit("d", "x");
+});
+
+test("a server that evicts is refused, and one that is away is named", { timeout: 30_000 }, async () => {
+  const server = await startRedisServer({ settings: { maxmemory: "100mb", "maxmemory-policy": "allkeys-lru" } });
+  const { message } = await refusal(connect(server.url));
+  assert.match(message, /allkeys-lru.*throw away.*noeviction/);
+  await server.stop();
+  const { code, message: away } = await refusal(connect(server.url));
+  assert.equal(code, "STORE_UNAVAILABLE");
+  assert.match(away, /cannot be reached.*Nothing was done/);
+});
+
+test("what is asked for while the server is away fails in time, and says that nothing was done", async (context) => {
+  const desk = await RedisDesk.withServer(context);
+  const cars = (await desk.connect()).queue("cars");
+  await cars.submit("car1", null);
+  await desk.server.kill();
+  const { code } = await refusal(cars.submit("car2", null));
+  assert.ok(code === "STORE_UNAVAILABLE" || code === "OUTCOME_UNKNOWN");
+  assert.equal((await refusal(cars.submit("car3", null))).code, "STORE_UNAVAILABLE");
+  await desk.server.restart();
+  await cars.submit("car4", null);
+  const { waiting } = await cars.status();
+  assert.ok(waiting === 2 || code === "OUTCOME_UNKNOWN");
+});
+
+test("a server of another version is refused by name of what was found and what is needed", () => {
+  const old = { product: "Redis", version: "6.2.14", values: new Map<string, string>() };
+  assert.throws(() => refuseUnfit(old), /Redis 6\.2\.14.*needs Redis 7/);
+  refuseUnfit({ product: "Valkey", version: "8.0.1", values: new Map<string, string>() });
+});
+
+test("a client of the application's is left open", async (context) => {
+  const desk = await RedisDesk.withServer(context);
+  const client = createClient({ url: desk.url });
+  await client.connect();
+  context.after(() => client.destroy());
+  const baton = await connect(await redisEngineOn(client));
+  await baton.queue("cars").submit("car1", { do: "paint" });
+  await baton.close();
+  assert.equal(await client.ping(), "PONG");
+});
+
+test("the check says how durable the store is", async (context) => {
+  const desk = await RedisDesk.withServer(context, { settings: { appendonly: "no" } });
+  const findings = await (await desk.connect()).check();
+  const durability = findings.find(({ subject }) => subject === "durability");
+  assert.equal(durability?.severity, "warning");
+  assert.match(durability?.advice ?? "", /appendonly yes/);
+  await desk.command("CONFIG", "SET", "appendonly", "yes");
+  await desk.command("CONFIG", "SET", "appendfsync", "always");
+  const better = await (await desk.connect()).check();
+  assert.equal(better.find(({ subject }) => subject === "durability")?.severity, "ok");
+});
