@@ -52,9 +52,10 @@ export class Outbox {
     this.#sendSoon();
   }
 
-  ended(queue: string, ids: readonly string[]): void {
-    const known = this.#ended.has(queue) ? this.#ended.get(queue) : new Set<string>();
-    for (const id of ids) known?.add(id);
+  ended(queue: string, ids: readonly string[] | undefined): void {
+    const before = this.#ended.has(queue) ? this.#ended.get(queue) : new Set<string>();
+    const known = ids === undefined ? undefined : before;
+    for (const id of ids ?? []) known?.add(id);
     this.#ended.set(queue, known !== undefined && known.size <= MOST_IDS ? known : undefined);
     this.#sendSoon();
   }

@@ -110,9 +110,9 @@ export class Wake {
     this.#outbox.stir(queue);
   }
 
-  /** These items of the queue, which are remembered, have ended. */
-  ended(queue: string, ids: readonly string[]): void {
-    if (this.#isClosed || ids.length === 0) return;
+  /** These items of the queue, which are remembered, have ended; undefined: some. */
+  ended(queue: string, ids: readonly string[] | undefined): void {
+    if (this.#isClosed || ids?.length === 0) return;
     for (const tell of this.#ended.get(queue) ?? []) tell(ids);
     this.#outbox.ended(queue, ids);
   }
