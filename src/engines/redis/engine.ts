@@ -41,6 +41,7 @@ export class RedisEngine implements port.Engine {
   readonly register: RedisRegister;
   readonly #wire: Wire;
   readonly #prefix: string;
+  readonly #nonce = `${randomUUID().slice(0, 8)}.`;
   readonly #clock: Clock;
   readonly #signals: Signals;
   readonly #locks: Locks;
@@ -203,6 +204,7 @@ export class RedisEngine implements port.Engine {
       name,
       levels,
       prefix: this.#prefix,
+      nonce: this.#nonce,
       wire: this.#wire,
       clock: this.#clock,
       signals: this.#signals,
