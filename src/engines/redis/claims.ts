@@ -9,6 +9,8 @@ interface WaitingClaim {
   readonly answer: (grants: readonly Grant[]) => void;
   readonly fail: (error: unknown) => void;
   isAsked: boolean;
+  /** It was told of work while it was with the server, which may not have known of it yet. */
+  again: boolean;
 }
 
 /**
@@ -44,6 +46,7 @@ export class Claims {
       const waiting: WaitingClaim = {
         request,
         isAsked: false,
+        again: false,
         answer: (grants) => {
           leave();
           resolve(grants);
@@ -62,12 +65,20 @@ export class Claims {
     });
   }
 
+  /** There is work: the tidings may have overtaken the answer to a claim that came too early for it. */
+  told(): void {
+    if (this.#waiting.size === 0) return;
+    for (const waiting of this.#waiting) waiting.again = waiting.isAsked;
+    this.#look();
+  }
+
   /** Those that wait here, to go along with a call. */
   take(): readonly Operation[] {
     const operations: Operation[] = [];
     for (const waiting of this.#waiting) {
       if (waiting.isAsked) continue;
       waiting.isAsked = true;
+      waiting.again = false;
       operations.push(this.#operation(waiting));
     }
     return operations;
@@ -95,6 +106,7 @@ export class Claims {
         waiting.isAsked = false;
         if (grants.length > 0) this.#granted(waiting.request, grants);
         if (grants.length > 0 || signal.aborted || this.#isClosed) waiting.answer(grants);
+        else if (waiting.again) this.#look();
       },
       fail: (error) => {
         waiting.isAsked = false;

@@ -124,7 +124,7 @@ export class Queue implements SignalListener {
   }
 
   work(): void {
-    if (this.#claims.anyWaits) this.#desk.look();
+    this.#claims.told();
   }
 
   due(inUs: number): void {
