@@ -1,6 +1,6 @@
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
-import type { Operation } from "./desk.ts";
+import { MOST_ENTRIES, type Operation } from "./desk.ts";
 import { claimArguments } from "./operations.ts";
 import { readGrants } from "./replies.ts";
 
@@ -98,7 +98,8 @@ export class Claims {
     const { queue, worker, max, leaseMs, patienceMs, signal } = waiting.request;
     return {
       what: "a claim",
-      args: claimArguments(worker, max, leaseMs, patienceMs),
+      // More than a call should carry is taken by the claims after this one.
+      args: claimArguments(worker, Math.min(max, MOST_ENTRIES), leaseMs, patienceMs),
       entries: max,
       grows: false,
       answer: (result, { since }) => {
