@@ -5,6 +5,7 @@
 import { type Clock, type Instant, instant, pause } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import { explain, isLater, isUnknown, unavailable, wordOf } from "./failure.ts";
+import { PATIENCE_MS, TRY_AGAIN_MS } from "./patience.ts";
 import { type Answer, readAnswer } from "./replies.ts";
 import { WHOLE_PROGRAM, WORK_PROGRAM } from "./lua/program.ts";
 import { Script } from "./script.ts";
@@ -15,9 +16,6 @@ export const MOST_ENTRIES = 256;
 const MOST_BYTES = 1_000_000;
 /** While the server works on one call, the next is made ready and sent. */
 const MOST_UNDER_WAY = 3;
-/** How long a call waits for a server that is away, or loads its data, before it fails. */
-const PATIENCE_MS = 5_000;
-const TRY_AGAIN_MS = 50;
 /** A server that has not answered by then will not; whether it did what it was asked is unknown. */
 const ANSWER_MS = 20_000;
 
