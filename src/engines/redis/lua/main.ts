@@ -8,7 +8,7 @@ if ARGV[2] == '1' then call('HDEL', N.queue, '-') end
 F.advance()
 
 local results = {}
-local at = 4
+local at = 5
 while at <= #ARGV do
   results[#results + 1], at = O[ARGV[at]](at + 1)
 end
