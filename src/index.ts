@@ -44,6 +44,7 @@ export type * from "./engine/port.ts";
 export { locksOnRegister, type LocksOnRegisterOptions } from "./locks/locks-on-register.ts";
 export type * from "./locks/port.ts";
 export type * from "./locks/register.ts";
+export type { HintResult, HintStore, WakeAdapter, WakeMessage } from "./wake/port.ts";
 export type { WorkerEvent } from "./worker/events.ts";
 export { type Handler, WorkItem } from "./worker/handler.ts";
 export type { HeldLease } from "./worker/run.ts";

@@ -37,7 +37,13 @@ export function noStoreYet(flags: GlobalFlags): BatonError {
 
 /** Passwords and tokens in a URL are not for the screen. */
 export function displayUrl(url: string): string {
-  return url.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/@]*?):[^/]*@/i, "$1:***@").replace(/([?&]token=)[^&]*/gi, "$1***");
+  return (
+    url
+      .replace(/^([a-z][a-z0-9+.-]*:\/\/[^/@]*?):[^/]*@/i, "$1:***@")
+      .replace(/([?&]token=)[^&]*/gi, "$1***")
+      // The URL of a wake may carry a password too, and may be written in many ways.
+      .replace(/([?&]wake=[a-z+]+)[^&]*/gi, "$1:***")
+  );
 }
 
 /** The file of a `sqlite:` URL, to see whether it is there. Undefined for everything else: the engine will say. */

@@ -13,10 +13,18 @@ import type { LockOptions, SessionOptions } from "./locks/options.ts";
 import { Queue } from "./queue.ts";
 import type { Shared } from "./shared.ts";
 import type { StopOptions } from "./worker.ts";
+import type { WakeAdapter } from "../wake/port.ts";
 
 export interface BatonOptions {
   /** Hears what workers and locks have to tell. Without it, warnings go to `process.emitWarning`. */
   readonly onEvent?: (event: BatonEvent) => void;
+  /**
+   * Carries wake-ups between processes in place of what the store has for it: a URL such as `nats://localhost:4222`, or an adapter. The
+   * same as `?wake=` in the store's URL.
+   */
+  readonly wake?: string | WakeAdapter;
+  /** Begins the names of its channels: stores that share a carrier need prefixes of their own. Default `baton`. */
+  readonly wakePrefix?: string;
   /** For simulations and tests. */
   readonly clock?: Clock;
   readonly random?: () => number;

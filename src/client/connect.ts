@@ -2,19 +2,30 @@ import { systemClock } from "../domain/clock.ts";
 import { BatonError, InvalidInput } from "../domain/errors.ts";
 import type { Engine } from "../engine/port.ts";
 import { Baton, type BatonOptions } from "./baton.ts";
+import type { WakeAdapter } from "../wake/port.ts";
+import { Wake } from "../wake/wake.ts";
 import { type LockStore, locksOnlyEngine } from "./locks/locks-only-engine.ts";
+import { takeWake } from "./wake-url.ts";
 
 /**
  * Opens a store by URL (`memory:`, `sqlite:work.db`, `nats://localhost:4222`, `postgres://localhost/app`, `redis://localhost:6379`, for
- * locks alone `consul://localhost:8500`), by
- * `$BATON_URL` if none is given, or takes an engine, or locks, that you made.
+ * locks alone `consul://localhost:8500`), by `$BATON_URL` if none is given, or takes an engine, or locks, that you made.
+ * `?wake=nats://…` lets something else carry the wake-ups between processes that share a store.
  *
  *     const baton = await connect("sqlite:work.db");
  */
 export async function connect(store?: string | Engine | LockStore, options: BatonOptions = {}): Promise<Baton> {
   if (store === undefined || typeof store === "string") {
-    return new Baton(await openEngine(store ?? defaultUrl(), options), options);
+    const { url, ...named } = takeWake(store ?? defaultUrl());
+    const wake = await openWake(url, { ...named, ...options });
+    try {
+      return new Baton(await openEngine(url, options, wake), options);
+    } catch (error) {
+      await wake?.close();
+      throw error;
+    }
   }
+  if (options.wake !== undefined) throw new InvalidInput("wake", options.wake, "left to the engine that is given");
   return new Baton("acquire" in store ? locksOnlyEngine(store) : store, options);
 }
 
@@ -25,8 +36,8 @@ function defaultUrl(): string {
 }
 
 /** Drivers are loaded only here, and only the one that is asked for. */
-async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
-  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
+async function openEngine(url: string, options: BatonOptions, wake: Wake | undefined): Promise<Engine> {
+  const scheme = schemeOf(url);
   switch (scheme) {
     case "memory": {
       const { memoryEngine } = await import("../engines/memory/index.ts");
@@ -34,7 +45,7 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
     }
     case "sqlite": {
       const { openSqliteUrl } = await import("../engines/sqlite/index.ts");
-      return openSqliteUrl(url);
+      return await openSqliteUrl(url, wake);
     }
     case "nats":
     case "tls":
@@ -44,7 +55,7 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
       return await openPostgres(url);
     case "redis":
     case "rediss":
-      return await openRedis(url);
+      return await openRedis(url, wake);
     case "consul":
     case "consul+https":
       return await openConsul(url);
@@ -62,6 +73,49 @@ async function openEngine(url: string, options: BatonOptions): Promise<Engine> {
   }
 }
 
+/** Stores that can be woken by something else than themselves. */
+const WAKEABLE: readonly (string | undefined)[] = ["sqlite", "redis", "rediss"];
+
+/** What carries wakes, by the scheme of its URL. */
+const CARRIERS: Readonly<Record<string, (url: string) => Promise<WakeAdapter>>> = {
+  memory: async () => (await import("../wake/memory.ts")).memoryWake(),
+  nats: openNatsWake,
+  tls: openNatsWake,
+  redis: openRedisWake,
+  rediss: openRedisWake,
+};
+
+async function openWake(store: string, { wake, wakePrefix, clock }: BatonOptions): Promise<Wake | undefined> {
+  if (wake === undefined) return undefined;
+  if (!WAKEABLE.includes(schemeOf(store)))
+    throw new InvalidInput("wake", schemeOf(store), `a store that has use for it: ${WAKEABLE.join(", ")}`);
+  const adapter = typeof wake === "string" ? await openCarrier(wake) : wake;
+  return new Wake(adapter, {
+    ...(wakePrefix === undefined ? {} : { prefix: wakePrefix }),
+    ...(clock === undefined ? {} : { clock }),
+  });
+}
+
+async function openCarrier(url: string): Promise<WakeAdapter> {
+  const open = CARRIERS[schemeOf(url) ?? ""];
+  if (open !== undefined) return await open(url);
+  throw new InvalidInput("wake", schemeOf(url), `a URL that begins with ${Object.keys(CARRIERS).join(":, ")}:`);
+}
+
+async function openNatsWake(url: string): Promise<WakeAdapter> {
+  const { openNatsWakeUrl } = await needing("@nats-io/transport-node", "NATS", () => import("../engines/nats/wake.ts"));
+  return openNatsWakeUrl(url);
+}
+
+async function openRedisWake(url: string): Promise<WakeAdapter> {
+  const { openRedisWakeUrl } = await needing("@redis/client", "Redis", () => import("../engines/redis/index.ts"));
+  return openRedisWakeUrl(url);
+}
+
+function schemeOf(url: string): string | undefined {
+  return /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
+}
+
 async function openNats(url: string): Promise<Engine> {
   const { openNatsUrl } = await needing("@nats-io/transport-node", "NATS", () => import("../engines/nats/index.ts"));
   return await openNatsUrl(url);
@@ -72,9 +126,9 @@ async function openPostgres(url: string): Promise<Engine> {
   return await openPostgresUrl(url);
 }
 
-async function openRedis(url: string): Promise<Engine> {
+async function openRedis(url: string, wake: Wake | undefined): Promise<Engine> {
   const { openRedisUrl } = await needing("@redis/client", "Redis", () => import("../engines/redis/index.ts"));
-  return await openRedisUrl(url);
+  return await openRedisUrl(url, wake);
 }
 
 async function openConsul(url: string): Promise<Engine> {
@@ -90,7 +144,7 @@ async function needing<T>(library: string, store: string, load: () => Promise<T>
     if (!(cause instanceof Error && "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND")) throw cause;
     throw new BatonError(
       "ENGINE_MISSING",
-      `Stores on ${store} need the package ${library}, which is not installed. Nothing was done. Run: npm install ${library}`,
+      `${store} needs the package ${library}, which is not installed. Nothing was done. Run: npm install ${library}`,
       { cause },
     );
   }

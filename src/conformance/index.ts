@@ -22,3 +22,14 @@ export {
 } from "./locks/run.ts";
 export { type ContenderWish, LockScene } from "./locks/scene.ts";
 export type { LocksTarget } from "./locks/target.ts";
+export type { WakeCase, WakeNeed, WakePromise } from "./wake/case.ts";
+export { wakeCases } from "./wake/cases.ts";
+export {
+  runWakeCase,
+  runWakeConformance,
+  type WakeConformanceOptions,
+  type WakeConformanceResult,
+  type WakeConformanceSummary,
+} from "./wake/run.ts";
+export { Ear, WakeScene } from "./wake/scene.ts";
+export type { WakeTarget } from "./wake/target.ts";

@@ -133,6 +133,21 @@ describe("a lease that cannot be kept", () => {
     assert.deepEqual(told(), ["lost expired"]);
   });
 
+  test("is lost at once when the store says, unasked, that its key went to another", async () => {
+    const run = begin("car1");
+    const other = begin("car2");
+    keeper.taken({ ...run.grant.lease, fence: run.fence + 1 });
+    assert.equal(run.lost, false, "that was another lease of the key");
+    keeper.taken({ ...run.grant.lease });
+    assert.ok(run.signal.aborted && run.signal.reason instanceof LeaseLost);
+    assert.deepEqual(told(), ["lost taken"]);
+    keeper.taken(run.grant.lease);
+    await clock.pass(RENEW_AFTER);
+    assert.deepEqual(renewedKeys(), [["car2"]]);
+    assert.deepEqual(told(), ["lost taken"]);
+    assert.equal(other.lost, false);
+  });
+
   test("is asked for again soon after a renewal failed, and ends at its deadline", async () => {
     engine.onRenew = () => Promise.reject(new Error("no connection"));
     const run = begin("car1");

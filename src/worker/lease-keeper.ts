@@ -1,7 +1,7 @@
 import type { Clock, Timer } from "../domain/clock.ts";
 import { Cancelled, HandlerTimeout } from "../domain/errors.ts";
 import { renewAfterMs } from "../domain/lease.ts";
-import type { Engine, Renewal } from "../engine/port.ts";
+import type { Engine, Lease, Renewal } from "../engine/port.ts";
 import type { WorkerEvent } from "./events.ts";
 import type { Run } from "./run.ts";
 import { StallWatch } from "./stall-watch.ts";
@@ -71,6 +71,11 @@ export class LeaseKeeper {
     this.#arm();
   }
 
+  /** The store says, unasked, that the key of one of these went to somebody else. */
+  taken({ key, fence }: Lease): void {
+    for (const run of this.#all) if (run.key === key && run.fence === fence) this.#loseTaken(run);
+  }
+
   /** What still runs is left to itself: its signal has fired, and its lease is to run out. */
   stop(): void {
     this.#toRenew.clear();
@@ -127,6 +132,12 @@ export class LeaseKeeper {
     }
   }
 
+  #loseTaken(run: Run): void {
+    this.remove(run);
+    run.lose("the store no longer has it");
+    this.#emit({ type: "lost", item: run.grant.item, fence: run.fence, why: "taken" });
+  }
+
   #endOverlong(now: number): void {
     if (this.#timeoutMs === undefined) return;
     for (const run of this.#timed) {
@@ -171,9 +182,7 @@ export class LeaseKeeper {
         // A run that ended meanwhile is settled, and so not renewable: that is no loss.
         if (!this.#all.has(run) || result === undefined) continue;
         if (!result.ok) {
-          this.remove(run);
-          run.lose("the store no longer has it");
-          this.#emit({ type: "lost", item: run.grant.item, fence: run.fence, why: "taken" });
+          this.#loseTaken(run);
           continue;
         }
         run.renewed(result.since);

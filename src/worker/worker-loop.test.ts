@@ -4,7 +4,8 @@ import { describe, test } from "node:test";
 import { aftermath } from "../../test/manual-clock.ts";
 import { never } from "../../test/scripted-engine.ts";
 import { LEASE_MS, setStage, type Stage } from "../../test/worker-stage.ts";
-import { Fatal, HandlerTimeout, OutcomeUnknown, RetryLater } from "../domain/errors.ts";
+import { instant } from "../domain/clock.ts";
+import { Fatal, HandlerTimeout, LeaseLost, OutcomeUnknown, RetryLater } from "../domain/errors.ts";
 import type { Outcome } from "../engine/port.ts";
 import type { Handler } from "./handler.ts";
 
@@ -251,6 +252,28 @@ describe("a handler that ends after its lease was lost", () => {
     await stage.clock.pass(0);
     assert.equal((await outcomeOf(stage, "a"))?.result?.body, '"second"');
     assert.deepEqual(stage.told(), ["started", "lost expired", "started", "done", "lost discarded"]);
+    await worker.stop({ grace: 0 });
+  });
+});
+
+describe("a worker whose key was given to another", () => {
+  test("hears it from the store, and its handler's signal fires at once", async () => {
+    const stage = setStage();
+    await stage.queue.submit("car1", 1);
+    const ended = Promise.withResolvers<unknown>();
+    const worker = stage.queue.work(async (_, { signal }) => {
+      signal.addEventListener("abort", () => ended.resolve(signal.reason));
+      await ended.promise;
+    });
+    await stage.clock.pass(0);
+    const [claim] = stage.engine.claims;
+    const [running] = await stage.engine.keys({ queue: "cars", limit: 1 });
+    const fence = running?.running?.fence ?? 0;
+    claim?.lost?.({ queue: "cars", key: "car1", fence, since: instant(stage.clock), handle: undefined });
+    assert.ok((await ended.promise) instanceof LeaseLost);
+    await stage.clock.pass(0);
+    assert.deepEqual(stage.told(), ["started", "lost taken", "lost discarded"]);
+    assert.equal(stage.engine.settlements.length, 0);
     await worker.stop({ grace: 0 });
   });
 });

@@ -1,7 +1,7 @@
 import type { Clock } from "../domain/clock.ts";
 import type { RetryPolicy } from "../domain/retry.ts";
 import { Stopping } from "../domain/errors.ts";
-import type { Ending, Engine, Grant } from "../engine/port.ts";
+import type { Ending, Engine, Grant, Lease } from "../engine/port.ts";
 import { chooseEnding, endingOfExhausted, type HandlerEnd } from "./ending.ts";
 import type { WorkerEvent } from "./events.ts";
 import { type Handler, WorkItem } from "./handler.ts";
@@ -141,6 +141,8 @@ export class WorkerLoop {
     return this.#claimsOut === 0 || (this.#claimsOut < MOST_CLAIMS && free >= SETTLE_EARLY);
   }
 
+  readonly #lost = (lease: Lease): void => this.#keeper.taken(lease);
+
   async #claim(max: number): Promise<void> {
     const { engine, clock, emit } = this.#parts;
     const { queue, name: worker, leaseMs, patienceMs } = this.#settings;
@@ -148,7 +150,8 @@ export class WorkerLoop {
     let asked = max;
     this.#asked += asked;
     try {
-      const grants = await engine.claim({ queue, worker, max, leaseMs, patienceMs, signal: this.#claiming.signal });
+      const { signal } = this.#claiming;
+      const grants = await engine.claim({ queue, worker, max, leaseMs, patienceMs, signal, lost: this.#lost });
       this.#pauseMs = FIRST_PAUSE_MS;
       for (const grant of grants) {
         // One by one: a handler that ends at once may lead to the next claim while later grants have yet to begin.

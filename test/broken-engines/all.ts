@@ -1,6 +1,6 @@
 import type { BrokenEngine } from "./broken-engine.ts";
 import { holdsApart, overlooksLeases } from "./g01-exclusive.ts";
-import { settlesByKey } from "./g02-fenced.ts";
+import { keepsLossesToItself, settlesByKey } from "./g02-fenced.ts";
 import { forgetsAtRestart } from "./g03-durable.ts";
 import { forgetsTheCancelled, losesSubmissions } from "./g04-accounted.ts";
 import { retriesLater, swapsEntries } from "./g05-ordered.ts";
@@ -16,6 +16,7 @@ export const brokenEngines: readonly BrokenEngine[] = [
   overlooksLeases,
   holdsApart,
   settlesByKey,
+  keepsLossesToItself,
   forgetsAtRestart,
   losesSubmissions,
   forgetsTheCancelled,

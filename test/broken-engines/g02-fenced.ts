@@ -19,6 +19,13 @@ class SettlesByKey extends PassThrough {
   }
 }
 
+/** Lets workers go on with what others have taken over, until they ask. */
+class KeepsLossesToItself extends PassThrough {
+  override claim({ lost: _, ...request }: ClaimRequest): Promise<readonly Grant[]> {
+    return super.claim(request);
+  }
+}
+
 function nameOf({ queue, key }: Lease): string {
   return JSON.stringify([queue, key]);
 }
@@ -27,4 +34,10 @@ export const settlesByKey: BrokenEngine = brokenEngine(
   "G2",
   "settles whatever lease the key has",
   () => (inner) => new SettlesByKey(inner),
+);
+
+export const keepsLossesToItself: BrokenEngine = brokenEngine(
+  "G2",
+  "tells nobody that a lease went to somebody else",
+  () => (inner) => new KeepsLossesToItself(inner),
 );

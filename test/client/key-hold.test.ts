@@ -47,6 +47,25 @@ describe("queue.hold", () => {
     await baton.close();
   });
 
+  test("is lost at once when the store says, unasked, that the key went to another", async () => {
+    const { baton, queue, clock, engine, events } = setStage();
+    const hold = engine.hold.bind(engine);
+    const told: (() => void)[] = [];
+    engine.hold = async (request) => {
+      const lease = await hold(request);
+      if (lease !== undefined) told.push(() => request.lost?.(lease));
+      return lease;
+    };
+    const held = await queue.hold("car1");
+    for (const tell of told) tell();
+    assert.ok(held.signal.reason instanceof LeaseLost);
+    for (const tell of told) tell();
+    assert.deepEqual(namesOf(events), ["session-lost ended"]);
+    await clock.pass(LEASE_MS);
+    assert.equal(engine.renewals.length, 0);
+    await baton.close();
+  });
+
   test("is let go when the connection closes, and gives up at a signal", async () => {
     const { baton, queue, store, clock } = setStage();
     const held = await queue.hold("car1");

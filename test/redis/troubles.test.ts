@@ -12,9 +12,12 @@ const ITEMS = 300;
 const KEYS = 20;
 const SOON_MS = 20_000;
 
-/** Works through items of a few keys while something is done to the server, and checks that each ran, in its order. */
+/**
+ * Works through items of a few keys while something is done to the server, and checks that each ran, in its order. Leases are so long that
+ * nothing may wait for one to run out: what was granted in a reply that was lost comes back at once.
+ */
 async function workThrough(baton: Baton, trouble: (round: number) => Promise<void>): Promise<void> {
-  const cars = baton.queue<number>("cars", { lease: "2s", retry: { attempts: 50 }, limits: { perKey: ITEMS } });
+  const cars = baton.queue<number>("cars", { lease: "5m", retry: { attempts: 50 }, limits: { perKey: ITEMS } });
   const submitted = Array.from({ length: ITEMS }, (_, index) => ({
     key: `car${index % KEYS}`,
     payload: index,

@@ -49,7 +49,7 @@ export class FaultyEngine implements port.Engine {
     if (request.signal.aborted) forward();
     try {
       const grants = await this.#call("claim", "once", async () => {
-        const made = await this.#store.claim({ ...request, signal: giveUp.signal });
+        const made = await this.#store.claim({ ...request, ...this.#hearing(request), signal: giveUp.signal });
         // A driver reads its clocks right before the write that makes the lease. A claim may wait for long before
         // that write, so this is the latest reading that the port allows: the hardest case.
         const stamp = this.#stamp();
@@ -67,7 +67,7 @@ export class FaultyEngine implements port.Engine {
 
   async hold(request: port.HoldRequest): Promise<port.Lease | undefined> {
     const stamp = this.#stamp();
-    const lease = await this.#call("hold", "once", () => this.#store.hold(request));
+    const lease = await this.#call("hold", "once", () => this.#store.hold({ ...request, ...this.#hearing(request) }));
     return lease === undefined ? undefined : this.#heard(lease, stamp, request.leaseMs);
   }
 
@@ -184,6 +184,19 @@ export class FaultyEngine implements port.Engine {
         if (fate.crash === "between") process.crash(`after ${what} reached the store`);
       });
     });
+  }
+
+  /** News of a lost lease takes its time too, and may never come. */
+  #hearing({ lost }: port.ClaimRequest | port.HoldRequest): { lost?: port.LostListener } {
+    if (lost === undefined) return {};
+    const { network, time } = this.#process;
+    return {
+      lost: (lease) => {
+        const { replyMs, lost: isLost } = network.fate("once");
+        if (isLost !== undefined || network.partitioned) return;
+        time.after(replyMs, () => this.#process.deliver(() => lost(lease)));
+      },
+    };
   }
 
   #stamp(): Stamp {

@@ -64,7 +64,7 @@ export class Heartbeat {
   /** Whether it is certain at this moment. If its time is up, whoever listens has been told when this returns. */
   check(): boolean {
     if (this.leftMs > 0) return true;
-    this.#lose("expired");
+    this.lose("expired");
     return false;
   }
 
@@ -107,7 +107,7 @@ export class Heartbeat {
     try {
       const since = await this.#life.renew();
       if (this.#over) return;
-      if (since === undefined) return this.#lose("ended");
+      if (since === undefined) return this.lose("ended");
       // The timer may be late. What was not certain for a moment is over, although the store would go on.
       if (this.check()) this.#renewed(since);
     } catch (error) {
@@ -127,7 +127,8 @@ export class Heartbeat {
     this.#marginMs = leaseMarginMs(this.#life.leaseMs, roundTripMs);
   }
 
-  #lose(loss: Loss): void {
+  /** It is over, whoever says so. */
+  lose(loss: Loss): void {
     if (this.#over) return;
     this.stop();
     this.#listener.lost(loss);

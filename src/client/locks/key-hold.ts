@@ -27,8 +27,13 @@ export async function holdKey(
   signal?.throwIfAborted();
   const { queue, key, leaseMs } = request;
   using patience = new Patience(shared.clock, waitMs, signal);
-  const lease = await shared.engine.hold({ ...request, signal: patience.signal });
-  if (lease !== undefined) return new KeyKeeper(shared, lease, leaseMs).hold;
+  let keeper: KeyKeeper | undefined;
+  const lost = (): void => keeper?.taken();
+  const lease = await shared.engine.hold({ ...request, signal: patience.signal, lost });
+  if (lease !== undefined) {
+    keeper = new KeyKeeper(shared, lease, leaseMs);
+    return keeper.hold;
+  }
   signal?.throwIfAborted();
   throw new LockBusy(`${queue}/${key}`, "held", undefined);
 }
@@ -59,6 +64,11 @@ class KeyKeeper implements HoldKeeper {
 
   check(): boolean {
     return this.#heartbeat.check();
+  }
+
+  /** The store says, unasked, that the key went to somebody else. */
+  taken(): void {
+    this.#heartbeat.lose("ended");
   }
 
   async release(): Promise<boolean> {

@@ -116,6 +116,45 @@ export const fenced: readonly ConformanceCase[] = [
       ok((await scene.renew(fresh)).ok, "The current hold can be renewed");
     },
 
+    "who lost a lease to another is told": async (scene) => {
+      const other = await scene.open();
+      const told = Promise.withResolvers<Lease>();
+      await scene.submit("k");
+      const stale = await scene.claimOne({ leaseMs: scene.leaseMs, lost: told.resolve });
+      const fresh = await scene.claimOne({ engine: other });
+      const { queue, key, fence } = await told.promise;
+      equal({ queue, key, fence }, leaseName(stale.lease), "The lease that its holder is told to have lost");
+      equal(await scene.settle(fresh, { type: "done" }, other), "settled", "Settling by the new holder");
+    },
+
+    "who lost a hold to another is told": async (scene) => {
+      const other = await scene.open();
+      const told = Promise.withResolvers<Lease>();
+      const { queue, leaseMs } = scene;
+      const request = { queue, key: "k", worker: "holder", leaseMs, signal: scene.patience(), lost: told.resolve };
+      const stale = present(await scene.engine.hold(request), "An idle key can be held");
+      present(await scene.heldLater("k", undefined, other), "A key whose hold ran out can be held");
+      const { key, fence } = await told.promise;
+      equal({ queue, key, fence }, leaseName(stale), "The hold that its holder is told to have lost");
+    },
+
+    "who renews, settles and lets go in time is told of no loss": async (scene) => {
+      const other = await scene.open();
+      let told = 0;
+      const lost = (): void => void (told += 1);
+      await scene.submit("k");
+      await scene.submit("k");
+      const first = await scene.claimOne({ leaseMs: scene.leaseMs, lost });
+      ok((await scene.renew(first.lease)).ok, "A lease that did not run out can be renewed");
+      await scene.letLeasesRunOut();
+      await scene.done(first);
+      const second = await scene.claimOne({ engine: other, lost });
+      await scene.finish(second, { type: "release" }, other);
+      await scene.done(await scene.claimOne({ lost }));
+      await scene.letLeasesRunOut();
+      equal(told, 0, "Losses of somebody who lost nothing");
+    },
+
     "settlements of one batch are judged one by one": async (scene) => {
       const { stale, fresh } = await takeOverOne(scene);
       await scene.submit("other");
@@ -174,6 +213,10 @@ async function expectRunning(scene: Scene, id: string, lease: Lease): Promise<vo
   const report = await scene.find(id);
   equal(report?.state, "running", "The item of the new holder");
   equal(report?.running?.fence, lease.fence, "The fence under which the item runs");
+}
+
+function leaseName({ queue, key, fence }: Lease): Pick<Lease, "queue" | "key" | "fence"> {
+  return { queue, key, fence };
 }
 
 function expectRising(fences: readonly number[]): void {

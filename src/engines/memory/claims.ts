@@ -2,7 +2,7 @@ import type { Instant } from "../../domain/clock.ts";
 import type { LevelChooser } from "../../domain/level.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { grantedItem } from "./item.ts";
-import { hold } from "./leases.ts";
+import { held, hold } from "./leases.ts";
 import { beginLease } from "./moves.ts";
 import { hasReady, waitedMs } from "./queue.ts";
 import type { StoredQueue } from "./state.ts";
@@ -15,11 +15,8 @@ export function take(queue: StoredQueue, request: ClaimRequest, chooser: LevelCh
     const key = level === undefined ? undefined : queue.ready[level]?.first();
     const item = key?.head;
     if (key === undefined || item === undefined) break;
-    const { fence } = beginLease(key, item, request.worker, request.leaseMs, now);
-    grants.push({
-      lease: { queue: queue.name, key: key.name, fence, since: now, handle: undefined },
-      item: grantedItem(item),
-    });
+    const made = beginLease(key, item, request.worker, request.leaseMs, now);
+    grants.push({ lease: held(made, request, now), item: grantedItem(item) });
   }
   return grants;
 }

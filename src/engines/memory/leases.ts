@@ -1,6 +1,15 @@
 import type { Instant } from "../../domain/clock.ts";
 import type { Failure } from "../../domain/failure.ts";
-import type { Ending, HoldRequest, Lease, Renewal, RenewResult, Settlement, SettleResult } from "../../engine/port.ts";
+import type {
+  ClaimRequest,
+  Ending,
+  HoldRequest,
+  Lease,
+  Renewal,
+  RenewResult,
+  Settlement,
+  SettleResult,
+} from "../../engine/port.ts";
 import { copyPayload } from "./item.ts";
 import { beginLease, bury, delay, elect, end, endLease, remove, takePlace } from "./moves.ts";
 import { keyOf } from "./queue.ts";
@@ -9,8 +18,16 @@ import type { StoredItem, StoredLease, StoredQueue } from "./state.ts";
 export function hold(queue: StoredQueue, request: HoldRequest, now: Instant): Lease | undefined {
   const key = keyOf(queue, request.key);
   if (key.lease !== undefined) return undefined;
-  const { fence } = beginLease(key, undefined, request.worker, request.leaseMs, now);
-  return { queue: queue.name, key: key.name, fence, since: now, handle: undefined };
+  const made = beginLease(key, undefined, request.worker, request.leaseMs, now);
+  return held(made, request, now);
+}
+
+/** The lease as its holder gets it. */
+export function held(made: StoredLease, { lost }: ClaimRequest | HoldRequest, now: Instant): Lease {
+  const { key, fence } = made;
+  const lease: Lease = { queue: key.queue.name, key: key.name, fence, since: now, handle: undefined };
+  if (lost !== undefined) made.holder = { lease, lost };
+  return lease;
 }
 
 export function renew(queue: StoredQueue, renewal: Renewal, now: Instant): RenewResult {

@@ -119,6 +119,7 @@ export function beginLease(
     deadline: now.monotonic + leaseMs,
     deadlineWall: now.wall + leaseMs,
     progress: undefined,
+    holder: undefined,
     slot: -1,
   };
   key.lease = made;
@@ -142,7 +143,9 @@ export function endLease(ended: StoredLease): void {
 /** Nobody settled in time. What ran is ready again; a cancel that its worker never heard of is carried out. */
 export function expire(expired: StoredLease, now: Instant): void {
   endLease(expired);
-  const { item, key } = expired;
+  const { item, key, holder } = expired;
+  // What it leads to must not happen within this turn.
+  if (holder !== undefined) queueMicrotask(() => holder.lost(holder.lease));
   if (item?.cancelRequested === true) {
     remove(item);
     end(item, { state: "cancelled", at: now.wall, attempt: item.attempts }, now);

@@ -4,7 +4,7 @@
  */
 import type { LevelChooser } from "../../domain/level.ts";
 import type { Payload } from "../../domain/payload.ts";
-import type { ClaimRequest, Grant, HoldRequest, Lease, Outcome } from "../../engine/port.ts";
+import type { ClaimRequest, Grant, HoldRequest, Lease, LostListener, Outcome } from "../../engine/port.ts";
 import type { Heap, Ranked } from "./heap.ts";
 import type { Line, Linked } from "./line.ts";
 
@@ -74,6 +74,8 @@ export interface StoredLease extends Ranked {
   /** The same moment by the wall clock, for people. */
   deadlineWall: number;
   progress: number | undefined;
+  /** Who is to be told when it runs out, and the lease as they know it. */
+  holder: { readonly lease: Lease; readonly lost: LostListener } | undefined;
 }
 
 export interface StoredQueue {

@@ -112,7 +112,7 @@ export class NatsEngine implements port.Engine {
 
   async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
     return await this.#run("a settlement", () =>
-      Promise.all(settlements.map(({ lease, ending }) => this.#room(lease.queue).leases.settle(lease, ending))),
+      Promise.all(settlements.map((settlement) => this.#room(settlement.lease.queue).settle(settlement))),
     );
   }
 

@@ -6,6 +6,7 @@ import { type NatsOptions, parseNatsUrl, type StoreOptions } from "./options.ts"
 
 export type { NatsOptions, StoreOptions };
 export type { TlsOptions } from "./options.ts";
+export { natsWake, natsWakeOn } from "./wake.ts";
 
 /** Any number of processes on any number of machines, with nothing to run but NATS. */
 export async function natsEngine(options: NatsOptions): Promise<Engine> {

@@ -47,6 +47,8 @@ export interface LeaseHooks {
   readonly reserve: (held: Held) => void;
   /** A settlement that might have brought a grant is over. */
   readonly stir: () => void;
+  /** A lease was over, and this write has freed its key. */
+  readonly lost: (key: string, written: Seen) => void;
 }
 
 export class Leases {
@@ -544,6 +546,7 @@ export class Leases {
       const { items, todo } = expire(state, now);
       return { ...state, items, lease: undefined, todo: [...state.todo, ...todo] };
     });
+    if (written !== undefined) this.#hooks.lost(key, written);
     if (written?.state.kind === "held") await this.#freeOfDead(key);
   }
 

@@ -10,6 +10,7 @@ import { Inspector } from "./inspect.ts";
 import type { JetStream } from "./jetstream.ts";
 import { KeyStore } from "./key-store.ts";
 import { Leases } from "./leases.ts";
+import { Losses } from "./losses.ts";
 import type { Nonces } from "./nonce.ts";
 import { lookAgain, reap } from "./operate.ts";
 import { type Pulled, Pulls } from "./pulls.ts";
@@ -53,6 +54,7 @@ export class QueueRoom {
   readonly #intake = new Set<Promise<unknown>>();
   readonly #hearing: Subscription;
   readonly #watches: Watches;
+  readonly #losses: Losses;
   /** Holds that are waited for. Whoever closes lets them take back what they have said first. */
   readonly #holding = new Set<Promise<unknown>>();
   #claims: Claims | undefined;
@@ -88,7 +90,9 @@ export class QueueRoom {
       goesOn: () => !this.#paused && (this.#claims?.goesOn ?? false),
       reserve: (held) => this.#claims?.reserve(held),
       stir: () => this.#claims?.stir(),
+      lost: (key, written) => this.#losses.tell(key, written),
     });
+    this.#losses = new Losses(wire, queue, subjects.lost);
     this.#watches = new Watches(wire, clock);
     // The server's own copy of what is written: nobody has to be told in addition.
     this.#hearing = wire.subscribe(subjects.queueRecord(), ({ data }) => this.#hear(readRecord(data)));
@@ -97,7 +101,9 @@ export class QueueRoom {
   async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     if (request.signal.aborted) return [];
     const claims = this.#claims ?? this.#beginClaims();
-    return await claims.claim(request);
+    const grants = await claims.claim(request);
+    for (const { lease } of grants) this.#losses.add(lease, request.lost);
+    return grants;
   }
 
   async hold(request: port.HoldRequest, closing: AbortSignal): Promise<port.Lease | undefined> {
@@ -105,7 +111,14 @@ export class QueueRoom {
     const parts = { leases: this.leases, store: this.store, watches: this.#watches, clock, closing };
     const holding = holdKey(parts, request).finally(() => this.#holding.delete(holding));
     this.#holding.add(holding);
-    return await holding;
+    const lease = await holding;
+    if (lease !== undefined) this.#losses.add(lease, request.lost);
+    return lease;
+  }
+
+  settle({ lease, ending }: port.Settlement): Promise<port.SettleResult> {
+    this.#losses.remove(lease);
+    return this.leases.settle(lease, ending);
   }
 
   async report(): Promise<port.QueueReport> {
@@ -126,6 +139,7 @@ export class QueueRoom {
   async close(): Promise<void> {
     await Promise.allSettled(this.#holding);
     this.#hearing.unsubscribe();
+    this.#losses.close();
     this.#watches.close();
     await this.#claims?.close();
     this.#pulls?.close();

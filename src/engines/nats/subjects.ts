@@ -49,6 +49,8 @@ export class Subjects {
 
 export class QueueSubjects {
   readonly stream: string;
+  /** Where those who lost leases of this queue are told. */
+  readonly lost: string;
   readonly #own: string;
   readonly #shared: string;
   readonly #queue: string;
@@ -56,6 +58,7 @@ export class QueueSubjects {
   constructor(prefix: string, queue: string) {
     // The prefix has no hyphen, so the name can be read in one way only.
     this.stream = `${prefix}-${queue}`;
+    this.lost = `${prefix}.t.lost.${queue}`;
     this.#own = `${prefix}.q.${queue}`;
     this.#shared = `${prefix}.c`;
     this.#queue = queue;

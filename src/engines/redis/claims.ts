@@ -1,6 +1,6 @@
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
-import type { Operation } from "./desk.ts";
+import { MOST_ENTRIES, type Operation } from "./desk.ts";
 import { claimArguments } from "./operations.ts";
 import { readGrants } from "./replies.ts";
 
@@ -9,6 +9,8 @@ interface WaitingClaim {
   readonly answer: (grants: readonly Grant[]) => void;
   readonly fail: (error: unknown) => void;
   isAsked: boolean;
+  /** It was told of work while it was with the server, which may not have known of it yet. */
+  again: boolean;
 }
 
 /**
@@ -31,6 +33,10 @@ export class Claims {
     this.#granted = granted;
   }
 
+  get size(): number {
+    return this.#waiting.size;
+  }
+
   get anyWaits(): boolean {
     return this.#waiting.size > 0;
   }
@@ -44,6 +50,7 @@ export class Claims {
       const waiting: WaitingClaim = {
         request,
         isAsked: false,
+        again: false,
         answer: (grants) => {
           leave();
           resolve(grants);
@@ -62,12 +69,20 @@ export class Claims {
     });
   }
 
+  /** There is work: the tidings may have overtaken the answer to a claim that came too early for it. */
+  told(): void {
+    if (this.#waiting.size === 0) return;
+    for (const waiting of this.#waiting) waiting.again = waiting.isAsked;
+    this.#look();
+  }
+
   /** Those that wait here, to go along with a call. */
   take(): readonly Operation[] {
     const operations: Operation[] = [];
     for (const waiting of this.#waiting) {
       if (waiting.isAsked) continue;
       waiting.isAsked = true;
+      waiting.again = false;
       operations.push(this.#operation(waiting));
     }
     return operations;
@@ -87,7 +102,8 @@ export class Claims {
     const { queue, worker, max, leaseMs, patienceMs, signal } = waiting.request;
     return {
       what: "a claim",
-      args: claimArguments(worker, max, leaseMs, patienceMs),
+      // More than a call should carry is taken by the claims after this one.
+      args: claimArguments(worker, Math.min(max, MOST_ENTRIES), leaseMs, patienceMs),
       entries: max,
       grows: false,
       answer: (result, { since }) => {
@@ -95,6 +111,7 @@ export class Claims {
         waiting.isAsked = false;
         if (grants.length > 0) this.#granted(waiting.request, grants);
         if (grants.length > 0 || signal.aborted || this.#isClosed) waiting.answer(grants);
+        else if (waiting.again) this.#look();
       },
       fail: (error) => {
         waiting.isAsked = false;

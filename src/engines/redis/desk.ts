@@ -4,7 +4,8 @@
  */
 import { type Clock, type Instant, instant, pause } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
-import { explain, isLater, unavailable, wordOf } from "./failure.ts";
+import { explain, isLater, isUnknown, unavailable, wordOf } from "./failure.ts";
+import { PATIENCE_MS, TRY_AGAIN_MS } from "./patience.ts";
 import { type Answer, readAnswer } from "./replies.ts";
 import { WHOLE_PROGRAM, WORK_PROGRAM } from "./lua/program.ts";
 import { Script } from "./script.ts";
@@ -15,15 +16,14 @@ export const MOST_ENTRIES = 256;
 const MOST_BYTES = 1_000_000;
 /** While the server works on one call, the next is made ready and sent. */
 const MOST_UNDER_WAY = 3;
-/** How long a call waits for a server that is away, or loads its data, before it fails. */
-const PATIENCE_MS = 5_000;
-const TRY_AGAIN_MS = 50;
 /** A server that has not answered by then will not; whether it did what it was asked is unknown. */
 const ANSWER_MS = 20_000;
 
 const WORK = new Script(WORK_PROGRAM);
 const WHOLE = new Script(WHOLE_PROGRAM);
-const WORK_OPERATIONS = new Set(["submit", "claim", "hold", "unwant", "renew", "settle"]);
+const WORK_OPERATIONS = new Set(["submit", "claim", "hold", "unwant", "renew", "settle", "recall"]);
+/** Those that make leases. */
+const TAKING = new Set(["claim", "hold"]);
 
 /** When something was done. */
 export interface Moment {
@@ -53,6 +53,8 @@ export interface DeskParts {
   readonly clock: Clock;
   readonly keys: readonly string[];
   readonly levels: readonly string[];
+  /** Of this process, to tell its calls from those of others. */
+  readonly nonce: string;
   /** The program publishes the news itself. */
   readonly publishes: boolean;
   readonly companions: Companions;
@@ -66,6 +68,7 @@ export class Desk {
   #looks = false;
   #isScheduled = false;
   #underWay = 0;
+  #calls = 0;
   readonly #onQuiet = new Set<() => void>();
 
   constructor(parts: DeskParts) {
@@ -184,17 +187,34 @@ export class Desk {
   }
 
   async #run(operations: readonly Operation[]): Promise<unknown> {
-    const { wire, clock, keys, publishes } = this.#parts;
+    const { wire, clock, keys, publishes, nonce } = this.#parts;
     const grows = operations.some((operation) => operation.grows);
     const script = operations.every(({ args: [name = ""] }) => WORK_OPERATIONS.has(name)) ? WORK : WHOLE;
-    const args = [this.#levels, grows ? "0" : "1", publishes ? "1" : "0"];
+    this.#calls += 1;
+    const call = `${nonce}${this.#calls}`;
+    const args = [this.#levels, grows ? "0" : "1", publishes ? "1" : "0", call];
     for (const operation of operations) for (const one of operation.args) args.push(one);
     const { promise: silence, reject } = Promise.withResolvers<never>();
     const timer = clock.setTimer(ANSWER_MS, () => reject(new OutcomeUnknown("a call to Redis")));
     try {
       return await Promise.race([script.run(wire, keys, args), silence]);
+    } catch (error) {
+      if (isUnknown(error) && operations.some(({ args: [name = ""] }) => TAKING.has(name))) this.#recall(call);
+      throw error;
     } finally {
       timer.cancel();
     }
+  }
+
+  /** What the call was given, if it was, goes back at once, instead of when its leases run out. If this fails too, it is then. */
+  #recall(call: string): void {
+    this.#asked.unshift({
+      what: "a recall",
+      args: ["recall", call],
+      entries: 1,
+      grows: false,
+      answer: () => undefined,
+      fail: () => undefined,
+    });
   }
 }

@@ -15,10 +15,10 @@ import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import { check } from "./check.ts";
 import type { Wire } from "./client.ts";
-import { explain } from "./failure.ts";
 import { Inspection } from "./inspection.ts";
 import { queuesKey, queueTag } from "./names.ts";
 import { renewArguments, settleArguments, submitArguments } from "./operations.ts";
+import { patiently } from "./patience.ts";
 import { inPieces } from "./pieces.ts";
 import { Queue } from "./queue.ts";
 import { RedisRegister } from "./register.ts";
@@ -41,6 +41,7 @@ export class RedisEngine implements port.Engine {
   readonly register: RedisRegister;
   readonly #wire: Wire;
   readonly #prefix: string;
+  readonly #nonce = `${randomUUID().slice(0, 8)}.`;
   readonly #clock: Clock;
   readonly #signals: Signals;
   readonly #locks: Locks;
@@ -53,7 +54,7 @@ export class RedisEngine implements port.Engine {
     this.#prefix = prefix;
     this.#clock = clock;
     this.#signals = signals;
-    this.register = new RedisRegister(wire, prefix);
+    this.register = new RedisRegister(wire, prefix, clock);
     this.#locks = locksOnRegister({ name: "redis", register: this.register, newId: randomUUID });
     this.#inspection = new Inspection(clock);
   }
@@ -174,6 +175,7 @@ export class RedisEngine implements port.Engine {
   async #close(): Promise<void> {
     await this.#locks.close();
     await Promise.all(Array.from(this.#queues.values(), (queue) => queue.close()));
+    await this.#signals.close();
     this.#wire.close();
   }
 
@@ -203,6 +205,7 @@ export class RedisEngine implements port.Engine {
       name,
       levels,
       prefix: this.#prefix,
+      nonce: this.#nonce,
       wire: this.#wire,
       clock: this.#clock,
       signals: this.#signals,
@@ -223,11 +226,7 @@ export class RedisEngine implements port.Engine {
   }
 
   async #command(key: string, args: string[]): Promise<unknown> {
-    try {
-      return await this.#wire.send(key, args);
-    } catch (error) {
-      throw explain(error, args[0] ?? "a command");
-    }
+    return await patiently(this.#clock, args[0] ?? "a command", () => this.#wire.send(key, args));
   }
 
   #queue(name: string): Queue {

@@ -31,6 +31,11 @@ export function isUnsent(error: unknown): boolean {
   );
 }
 
+/** It may or may not have been done. */
+export function isUnknown(error: unknown): boolean {
+  return explain(error, "") instanceof OutcomeUnknown;
+}
+
 /** What a user is told. */
 export function explain(error: unknown, what: string): BatonError {
   if (error instanceof BatonError) return error;

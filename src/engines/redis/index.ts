@@ -3,9 +3,12 @@ import { type RedisClient, Wire } from "./client.ts";
 import { openClient } from "./connection.ts";
 import { RedisEngine } from "./engine.ts";
 import { checkPrefix, parseRedisUrl, type RedisOptions, type StoreOptions } from "./options.ts";
+import { lazyWake } from "../../wake/lazy.ts";
 import type { WakeAdapter } from "../../wake/port.ts";
+import type { Wake } from "../../wake/wake.ts";
 import { refuseUnfit, serverFacts } from "./server-facts.ts";
 import { RedisWake } from "./wake.ts";
+import { WakeSignals } from "./wake-signals.ts";
 
 export type { RedisOptions, StoreOptions };
 export type { ClusterClient, PlainClient, RedisClient, SentinelClient } from "./client.ts";
@@ -13,17 +16,23 @@ export type { ClusterClient, PlainClient, RedisClient, SentinelClient } from "./
 /** Any number of processes on any number of machines, with nothing to run but Redis or Valkey. */
 export async function redisEngine(options: RedisOptions): Promise<Engine> {
   const prefix = checkPrefix(options.prefix);
-  return await openEngine(new Wire(await openClient(options), true), prefix);
+  return await openEngine(new Wire(await openClient(options), true), prefix, options.wake);
 }
 
 /** On a client that the application has connected, and keeps: closing the engine leaves it open. For a server, a cluster or sentinels. */
 export async function redisEngineOn(client: RedisClient, options: StoreOptions = {}): Promise<Engine> {
-  return await openEngine(new Wire(client, false), checkPrefix(options.prefix));
+  return await openEngine(new Wire(client, false), checkPrefix(options.prefix), options.wake);
 }
 
 /** `redis://user:password@host:6379/0?prefix=baton`. */
-export async function openRedisUrl(url: string): Promise<Engine> {
-  return await redisEngine(parseRedisUrl(url));
+export async function openRedisUrl(url: string, wake?: Wake): Promise<Engine> {
+  return await redisEngine({ ...parseRedisUrl(url), ...(wake === undefined ? {} : { wake }) });
+}
+
+/** Wakes for a store of another kind, over a client of its own, which connects in the background. */
+export function openRedisWakeUrl(url: string): WakeAdapter {
+  parseRedisUrl(url);
+  return lazyWake("redis", () => redisWake(url));
 }
 
 /** Wakes for a store of another kind, over a client of the application's, which stays open, or over one of its own. */
@@ -34,12 +43,12 @@ export async function redisWake(client: RedisClient | string, options: StoreOpti
   return new RedisWake(new Wire(await openClient(parsed), true), prefix);
 }
 
-async function openEngine(wire: Wire, prefix: string): Promise<RedisEngine> {
+async function openEngine(wire: Wire, prefix: string, wake: Wake | undefined): Promise<RedisEngine> {
   try {
     refuseUnfit(await serverFacts(wire));
   } catch (error) {
     wire.close();
     throw error;
   }
-  return new RedisEngine({ wire, prefix });
+  return new RedisEngine({ wire, prefix, ...(wake === undefined ? {} : { signals: new WakeSignals(wake) }) });
 }

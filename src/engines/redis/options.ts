@@ -1,6 +1,7 @@
 /** What can be chosen, in code or in a URL. */
 import { readFileSync } from "node:fs";
 import { InvalidInput } from "../../domain/errors.ts";
+import type { Wake } from "../../wake/wake.ts";
 
 export interface RedisOptions extends StoreOptions {
   /** `redis://user:password@host:6379/0`; `rediss://` for encrypted connections. */
@@ -14,6 +15,8 @@ export interface RedisOptions extends StoreOptions {
 export interface StoreOptions {
   /** Begins the names of all keys. Default `baton`. */
   readonly prefix?: string;
+  /** Wakes other processes in place of Redis's own publish and subscribe. Closed with the engine. */
+  readonly wake?: Wake;
 }
 
 const PREFIX = /^[A-Za-z0-9_-]{1,32}$/;

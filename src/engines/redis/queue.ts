@@ -27,6 +27,7 @@ export interface QueueParts {
   readonly name: string;
   readonly prefix: string;
   readonly levels: readonly string[];
+  readonly nonce: string;
   readonly wire: Wire;
   readonly clock: Clock;
   readonly signals: Signals;
@@ -65,6 +66,7 @@ export class Queue implements SignalListener {
       clock,
       keys,
       levels,
+      nonce: parts.nonce,
       publishes: signals.published,
       companions: this.#claims,
       onAnswer: (answer) => this.#answered(answer),
@@ -121,8 +123,12 @@ export class Queue implements SignalListener {
     this.#leases.delete(lease.fence);
   }
 
+  idle(): number {
+    return this.#claims.size;
+  }
+
   work(): void {
-    if (this.#claims.anyWaits) this.#desk.look();
+    this.#claims.told();
   }
 
   due(inUs: number): void {

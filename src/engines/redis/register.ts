@@ -1,9 +1,11 @@
+import type { Clock } from "../../domain/clock.ts";
 import { InvalidInput } from "../../domain/errors.ts";
 import type { Cell, Register, WriteRequest } from "../../locks/register.ts";
 import type { Wire } from "./client.ts";
 import { explain } from "./failure.ts";
 import { LIST_CELLS, READ_CELL, WRITE_CELL } from "./lua/cells.ts";
 import { locksTag } from "./names.ts";
+import { patiently } from "./patience.ts";
 import { list, number, text } from "./replies.ts";
 import { Script } from "./script.ts";
 
@@ -16,12 +18,14 @@ const KIND = /^[a-z]+\//;
 /** The cells of the store, as locks see them. Whoever watches one listens on a channel of its own. */
 export class RedisRegister implements Register {
   readonly #wire: Wire;
+  readonly #clock: Clock;
   readonly #tag: string;
   readonly #keys: readonly string[];
   readonly #stops = new Set<() => void>();
 
-  constructor(wire: Wire, prefix: string) {
+  constructor(wire: Wire, prefix: string, clock: Clock) {
     this.#wire = wire;
+    this.#clock = clock;
     this.#tag = locksTag(prefix);
     this.#keys = ["cells", "names", "ends", "counter"].map((part) => `${this.#tag}:${part}`);
   }
@@ -86,11 +90,7 @@ export class RedisRegister implements Register {
   }
 
   async #run(script: Script, args: readonly string[], what: string): Promise<unknown> {
-    try {
-      return await script.run(this.#wire, this.#keys, args);
-    } catch (error) {
-      throw explain(error, what);
-    }
+    return await patiently(this.#clock, what, () => script.run(this.#wire, this.#keys, args));
   }
 
   #changed(name: string): string {

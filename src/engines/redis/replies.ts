@@ -30,16 +30,18 @@ export interface News {
   readonly ended: readonly string[];
   /** Key and fence, by turns. */
   readonly lost: readonly string[];
+  /** Something comes due before anything that was known. */
+  readonly isSooner: boolean;
 }
 
 export function readAnswer(reply: unknown): Answer {
   const [now, due, results, news] = list(reply);
-  const [left, freed, ended, lost] = list(news);
+  const [left, freed, ended, lost, sooner] = list(news);
   return {
     at: milliseconds(now),
     dueInUs: number(due) - number(now),
     results: list(results),
-    news: { left: number(left), freed: texts(freed), ended: texts(ended), lost: texts(lost) },
+    news: { left: number(left), freed: texts(freed), ended: texts(ended), lost: texts(lost), isSooner: sooner === 1 },
   };
 }
 

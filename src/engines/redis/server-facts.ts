@@ -1,8 +1,9 @@
 /** What a server says about itself. Some providers forbid CONFIG, so that only INFO can be relied on. */
-import { type Clock, pause, systemClock } from "../../domain/clock.ts";
+import { type Clock, systemClock } from "../../domain/clock.ts";
 import { BatonError } from "../../domain/errors.ts";
 import type { Wire } from "./client.ts";
-import { explain, isLater, wordOf } from "./failure.ts";
+import { explain, wordOf } from "./failure.ts";
+import { patiently } from "./patience.ts";
 import { text, texts } from "./replies.ts";
 
 export interface ServerFacts {
@@ -14,12 +15,9 @@ export interface ServerFacts {
 
 /** Sharded channels, and scripts that read the clock before they write. */
 const OLDEST_MAJOR = 7;
-/** A server that has just been started may still load its data. */
-const LOADING_MS = 10_000;
-const LOOK_EVERY_MS = 100;
 
 export async function serverFacts(wire: Wire, clock: Clock = systemClock): Promise<ServerFacts> {
-  const written = await info(wire, clock);
+  const written = text(await patiently(clock, "a look at the server", () => wire.send("info", ["INFO"])));
   const values = new Map(
     written.split("\r\n").flatMap((line): [string, string][] => {
       const at = line.indexOf(":");
@@ -65,18 +63,6 @@ export async function setting(wire: Wire, name: string): Promise<string | undefi
   } catch (error) {
     if (wordOf(error) === undefined) throw explain(error, "a look at the settings");
     return undefined;
-  }
-}
-
-async function info(wire: Wire, clock: Clock): Promise<string> {
-  const end = clock.monotonic() + LOADING_MS;
-  for (;;) {
-    try {
-      return text(await wire.send("info", ["INFO"]));
-    } catch (error) {
-      if (!isLater(error) || clock.monotonic() > end) throw explain(error, "a look at the server");
-      await pause(clock, LOOK_EVERY_MS);
-    }
   }
 }
 

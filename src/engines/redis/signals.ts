@@ -7,6 +7,8 @@ import type { News } from "./replies.ts";
 import type { Wire } from "./client.ts";
 
 export interface SignalListener {
+  /** How many claims wait. */
+  idle(): number;
   /** So many keys are ready; whoever waits for work should look. */
   work(count: number): void;
   /** Something comes due in so many microseconds. */
@@ -26,6 +28,7 @@ export interface Signals {
   /** Resolves when signals surely arrive, through reconnects too. */
   listen(queue: string, channel: string, listener: SignalListener): Promise<() => void>;
   tell(queue: string, news: News): void;
+  close(): Promise<void>;
 }
 
 /** By the publish and subscribe of Redis itself, in the slot of the queue. */
@@ -49,6 +52,8 @@ export class RedisSignals implements Signals {
   tell(): void {
     // The program has.
   }
+
+  async close(): Promise<void> {}
 }
 
 /** The first character says what it is about: see the end of `lua/main.ts`. */

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { LevelChooser } from "../../domain/level.ts";
-import { endLease } from "./due.ts";
+import { expire } from "./due.ts";
 import { assignedId } from "./assigned-id.ts";
 import { type KeyRow, LEASED, READY } from "./key-row.ts";
 import type { GrantTuple, Requests } from "./messages.ts";
@@ -136,11 +136,11 @@ export function hold(
   let key = tx.keys.find(queue.id, request.key);
   if (key?.state === LEASED) {
     if (key.at > tx.monotonic) return undefined;
-    endLease(parts, key);
+    expire(parts, key);
   }
   key ??= tx.makeKey(queue, request.key);
   // Others may wait to hold it too, and say so again when they hear of this.
-  tx.news ||= key.wanted;
+  if (key.wanted) tx.stirred.add(queue.id);
   key.wanted = false;
   lease(tx, key, request.worker, request.leaseMs);
   key.held = true;
@@ -162,7 +162,7 @@ export function wantNoMore({ tx }: Parts, request: Requests["hold"]): void {
   if (key?.wanted !== true) return;
   key.wanted = false;
   tx.keys.save(key);
-  tx.news = true;
+  tx.stirred.add(key.queue);
   if (key.state === READY) tx.opened.push(key);
 }
 

@@ -97,7 +97,7 @@ export class DueDates {
       line.arrive(queue, key, seq, item.level, front);
     }
     for (const key of keysOf(parts, this.#unblocked.all(tx.wall))) line.unblock(key);
-    for (const key of keysOf(parts, this.#expired.all(tx.monotonic))) endLease(parts, key);
+    for (const key of keysOf(parts, this.#expired.all(tx.monotonic))) expire(parts, key);
     // Longer than anything is kept: by the clock of an earlier boot.
     for (const key of keysOf(parts, this.#keptInVain.all(tx.monotonic, tx.monotonic + KEPT_MS))) {
       key.wanted = false;
@@ -115,7 +115,14 @@ function keysOf({ tx }: Parts, rows: readonly Row[]): readonly KeyRow[] {
 export function keep(tx: Transaction, key: KeyRow): void {
   if (!key.wanted) return;
   key.at = tx.monotonic + KEPT_MS;
-  tx.news = true;
+  tx.stirred.add(key.queue);
+}
+
+/** Nobody renewed it in time. */
+export function expire(parts: Parts, key: KeyRow): void {
+  const { tx } = parts;
+  tx.lost.push({ queue: tx.queues.get(key.queue).name, key: key.name, fence: key.fence });
+  endLease(parts, key);
 }
 
 /** The lease is over, and its item, if it had one, waits again where it stood. */

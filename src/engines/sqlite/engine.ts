@@ -33,6 +33,9 @@ import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
 import type { Granted, LeaseTuple, Requests, ThreadData } from "./messages.ts";
+import type { Wake } from "../../wake/wake.ts";
+import { ForeignOutside } from "./foreign-outside.ts";
+import { type Outside, OwnOutside } from "./outside.ts";
 import { Submissions } from "./submissions.ts";
 import { SqliteRegister } from "./register.ts";
 import { ThreadLink } from "./thread-link.ts";
@@ -48,16 +51,19 @@ export class SqliteEngine implements Engine {
   /** What locks are kept in. */
   readonly register: Register;
   readonly #locks: Locks;
+  readonly #outside: Outside;
 
-  private constructor(link: ThreadLink) {
+  private constructor(link: ThreadLink, wake: Wake | undefined) {
     this.#link = link;
+    this.#outside = wake === undefined ? new OwnOutside(link) : new ForeignOutside(link, wake);
     this.#submissions = new Submissions(link);
     this.register = new SqliteRegister(link, systemClock);
     this.#locks = locksOnRegister({ name: "sqlite", register: this.register, newId: randomUUID });
   }
 
-  static async open(data: ThreadData): Promise<SqliteEngine> {
-    return new SqliteEngine(await ThreadLink.open(data));
+  /** @param wake in place of the files beside the store; closed with the engine */
+  static async open(data: Omit<ThreadData, "wake">, wake?: Wake): Promise<SqliteEngine> {
+    return new SqliteEngine(await ThreadLink.open({ ...data, wake: wake === undefined ? "own" : "foreign" }), wake);
   }
 
   /** Calls take effect in the order in which they were made: submissions that still wait for others go first. */
@@ -78,19 +84,35 @@ export class SqliteEngine implements Engine {
   }
 
   async claim(request: ClaimRequest): Promise<readonly Grant[]> {
-    const { queue, worker, max, leaseMs, patienceMs, signal } = request;
+    const { queue, worker, max, leaseMs, patienceMs, signal, lost } = request;
     if (signal.aborted) return [];
-    const { number, reply } = this.#store.start("claim", { queue, worker, max, leaseMs, patienceMs });
-    const granted = await this.#abandonable(number, reply, signal);
-    return granted.grants.map((grant) => toGrant(queue, granted, grant));
+    const granted = await this.#outside.asleep(queue, true, () => {
+      const { number, reply } = this.#store.start("claim", { queue, worker, max, leaseMs, patienceMs });
+      return this.#abandonable(number, reply, signal);
+    });
+    return granted.grants.map((tuple) => {
+      const grant = toGrant(queue, granted, tuple);
+      this.#outside.held.add(grant.lease, lost);
+      return grant;
+    });
   }
 
-  async hold({ signal, ...request }: HoldRequest): Promise<Lease | undefined> {
-    const { number, reply } = this.#store.start("hold", { ...request, waits: !signal.aborted });
-    const held = await this.#abandonable(number, reply, signal);
+  async hold({ signal, lost, ...request }: HoldRequest): Promise<Lease | undefined> {
+    const held = await this.#outside.asleep(request.queue, false, () => {
+      const { number, reply } = this.#store.start("hold", { ...request, waits: !signal.aborted });
+      return this.#abandonable(number, reply, signal);
+    });
     if (held === undefined) return undefined;
     const { wall, monotonic, keyId, fence } = held;
-    return { queue: request.queue, key: request.key, fence, since: { wall, monotonic }, handle: keyId };
+    const lease: Lease = {
+      queue: request.queue,
+      key: request.key,
+      fence,
+      since: { wall, monotonic },
+      handle: keyId,
+    };
+    this.#outside.held.add(lease, lost);
+    return lease;
   }
 
   async renew(renewals: readonly Renewal[]): Promise<readonly RenewResult[]> {
@@ -99,9 +121,12 @@ export class SqliteEngine implements Engine {
       renewals.map(({ lease, leaseMs, progress }) => [leaseTuple(lease), leaseMs, progress] as const),
     );
     const since = { wall, monotonic };
-    return results.map((result) =>
-      result === "lost" ? { ok: false } : { ok: true, since, cancelRequested: result === "cancel" },
-    );
+    return results.map((result, index) => {
+      if (result !== "lost") return { ok: true, since, cancelRequested: result === "cancel" };
+      const lease = renewals[index]?.lease;
+      if (lease !== undefined) this.#outside.held.remove(lease);
+      return { ok: false };
+    });
   }
 
   async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
@@ -109,6 +134,7 @@ export class SqliteEngine implements Engine {
     const store = this.#store;
     const call = settlements.length < WORTH_SENDING ? store.call("settle", request) : store.callNow("settle", request);
     const lost = new Set(await call);
+    for (const { lease } of settlements) this.#outside.held.remove(lease);
     return settlements.map((_, index) => (lost.has(index) ? "lost" : "settled"));
   }
 
@@ -118,8 +144,10 @@ export class SqliteEngine implements Engine {
 
   async outcome({ queue, id, signal }: OutcomeRequest): Promise<Outcome | undefined> {
     if (signal.aborted) return undefined;
-    const { number, reply } = this.#store.start("outcome", { queue, id });
-    return this.#abandonable(number, reply, signal);
+    return await this.#outside.awaiting(queue, id, () => {
+      const { number, reply } = this.#store.start("outcome", { queue, id });
+      return this.#abandonable(number, reply, signal);
+    });
   }
 
   cancel({ queue, id }: ItemRequest): Promise<CancelResult> {
@@ -157,6 +185,11 @@ export class SqliteEngine implements Engine {
     return this.#store.call("check", null);
   }
 
+  /** How often this connection has looked for ready keys: what wakes are there to keep small. */
+  looks(): Promise<number> {
+    return this.#store.call("looks", null);
+  }
+
   locks(): Locks {
     return this.#locks;
   }
@@ -164,6 +197,7 @@ export class SqliteEngine implements Engine {
   async close(): Promise<void> {
     await this.#locks.close();
     await this.#store.close();
+    await this.#outside.close();
   }
 
   /** A call that waits is answered early when its signal fires: with whatever it has got by then. */

@@ -27,6 +27,18 @@ import type { Synchronous } from "./database.ts";
 export interface ThreadData {
   readonly file: string;
   readonly synchronous: Synchronous;
+  /** `own`, the default: the files beside the store. `foreign`: the application's thread tells others, and is told. */
+  readonly wake?: "own" | "foreign";
+}
+
+/** What other processes, and whoever in this one, should hear of a transaction. */
+export interface News {
+  /** Ready keys that nobody here took. */
+  readonly work: readonly (readonly [queue: string, count: number])[];
+  /** Queues in which everybody who waits should look. */
+  readonly stirred: readonly string[];
+  readonly ended: readonly (readonly [queue: string, ids: readonly string[]])[];
+  readonly lost: readonly { readonly queue: string; readonly key: string; readonly fence: number }[];
 }
 
 /** What consecutive submissions usually have in common, sent once for all of them. */
@@ -83,6 +95,10 @@ export interface Requests {
   /** Without ids: a step of those up to the place that the first step names. */
   revive: ReviveRequest & { readonly upTo: number | undefined };
   check: null;
+  /** Which of these leases are not current. */
+  lapsed: readonly LeaseTuple[];
+  /** How often this connection has looked for ready keys. */
+  looks: null;
   readCell: { readonly name: string };
   writeCell: {
     readonly name: string;
@@ -145,6 +161,8 @@ export interface Replies {
   dead: readonly DeadReport[];
   revive: { readonly revived: number; readonly upTo: number; readonly more: boolean };
   check: readonly Finding[];
+  lapsed: readonly number[];
+  looks: number;
   readCell: Cell | undefined;
   writeCell: number | undefined;
   listCells: readonly Cell[];
@@ -166,9 +184,13 @@ export type Reply =
   | { readonly call: number; readonly value: Replies[Kind] }
   | { readonly call: number; readonly failure: PlainFailure };
 
-export type ToThread = { readonly calls: readonly Call[] } | "close";
+/** `look`: something may have changed. `hear losses`: of leases, from now on, where the store wakes by itself. */
+export type ToThread = { readonly calls: readonly Call[] } | "look" | "hear losses" | "close";
 
 export type FromThread =
   | { readonly type: "open" }
   | { readonly type: "replies"; readonly replies: readonly Reply[] }
+  | { readonly type: "news"; readonly news: News }
+  /** Another process has found leases that ran out. */
+  | { readonly type: "losses" }
   | { readonly type: "failed"; readonly failure: PlainFailure };

@@ -91,7 +91,7 @@ export class Operations {
     const { tx } = parts;
     const queue = tx.queues.find(request.queue);
     // Whoever waits for work looks again.
-    tx.news = true;
+    tx.stirred.add(queue.id);
     if (request.key === undefined) {
       tx.queues.touch(queue).paused = request.paused;
       return undefined;

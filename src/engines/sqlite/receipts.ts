@@ -38,7 +38,6 @@ export class Receipts {
   /** Notes how a remembered item ended. `expires` undefined: remembered until somebody says otherwise. */
   end(tx: Transaction, queue: QueueRow, id: string, outcome: Outcome, expires: number | undefined): void {
     tx.ended.push({ queue: queue.id, id });
-    tx.news = true;
     this.#statements.end.run(
       outcome.state,
       outcome.at,

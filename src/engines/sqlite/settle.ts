@@ -6,6 +6,11 @@ import type { LeaseTuple, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 import type { Transaction } from "./transaction.ts";
 
+/** The positions of those that are not the current lease of their key. */
+export function lapsed(parts: Parts, leases: readonly LeaseTuple[]): readonly number[] {
+  return leases.flatMap((lease, position) => (current(parts, lease) === undefined ? [position] : []));
+}
+
 /** The one place where a lease is compared: same fence, still leased, not run out (G2). */
 function current(parts: Parts, [keyId, fence]: LeaseTuple): KeyRow | undefined {
   const key = parts.tx.keys.get(keyId);
@@ -79,7 +84,7 @@ function retry(parts: Parts, key: KeyRow, { delayMs, place }: Extract<Ending, { 
   key.delayed += 1;
   tx.queues.touch(queue).delayed += 1;
   queue.running -= 1;
-  tx.news = true;
+  tx.later.add(queue.id);
   letGo(tx, key);
   line.promote(key);
 }

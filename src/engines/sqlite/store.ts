@@ -1,14 +1,15 @@
 import type { Instant } from "../../domain/clock.ts";
 import { InvalidInput } from "../../domain/errors.ts";
-import { Claims, hold, isOpen, isWorthHolding, want, wantNoMore } from "./claim.ts";
+import { Claims, hold, isWorthHolding, want, wantNoMore } from "./claim.ts";
 import { beginWrite, commit, emptyLog, openDatabase, type Synchronous } from "./database.ts";
 import { DueDates } from "./due.ts";
 import { describeStoreFailure, isOfTheStore, SQLITE_FULL, sqliteCode } from "./failure.ts";
 import { Inspection } from "./inspect.ts";
-import type { Call, Granted, Kind, PlainFailure, Replies, Reply, Requests } from "./messages.ts";
+import type { Call, Granted, Kind, News, PlainFailure, Replies, Reply, Requests } from "./messages.ts";
+import { isNews, newsOf } from "./news.ts";
 import { Operations } from "./operate.ts";
 import { makeParts, type Parts } from "./parts.ts";
-import { renew, settleAll } from "./settle.ts";
+import { lapsed, renew, settleAll } from "./settle.ts";
 import { submitGroup } from "./submit.ts";
 import { Waiting } from "./waiting.ts";
 
@@ -25,6 +26,8 @@ const READ_ONLY: ReadonlySet<Kind> = new Set<Kind>([
   "keys",
   "dead",
   "check",
+  "lapsed",
+  "looks",
   "readCell",
   "listCells",
   "watchCell",
@@ -36,6 +39,8 @@ export interface BatchResult {
   readonly replies: readonly Reply[];
   /** Another process may have somebody asleep who should look. */
   readonly ring: boolean;
+  /** The same, with what there is to look at. */
+  readonly news: readonly News[];
   /** Cells that somebody in another process may wait for. */
   readonly cells: readonly string[];
 }
@@ -55,12 +60,19 @@ export class Store {
   /** Holds that were waited for no longer, whose marks are still in the store. */
   readonly #givenUp: Requests["hold"][] = [];
   readonly #now: () => Instant;
+  readonly #tellsAll: boolean;
+  /** How often ready keys were looked for. */
+  #looks = 0;
+  #step = 0;
+  #lookedIn = 0;
   #forgetAt = 0;
 
-  constructor(file: string, synchronous: Synchronous, now: () => Instant) {
+  /** @param tellsAll whether news are wanted of whatever happens, and not only of lost leases */
+  constructor(file: string, synchronous: Synchronous, now: () => Instant, tellsAll = false) {
     const db = openDatabase(file, synchronous);
     this.#file = file;
     this.#now = now;
+    this.#tellsAll = tellsAll;
     this.#parts = makeParts(db);
     this.#claims = new Claims(db);
     this.#dueDates = new DueDates(db);
@@ -81,20 +93,21 @@ export class Store {
   }
 
   run(asked: readonly Call[]): BatchResult {
+    this.#step += 1;
     const calls = asked.filter(({ kind }) => kind !== "abandon");
     // Whoever gave up is let go first, without a transaction, so that nothing can get in the way of that; and once more
     // afterwards, if the call that was given up came along with these.
     const before = this.#dismiss(asked);
-    const { replies, ring, cells } = this.#runTogether(calls);
+    const { replies, ...news } = this.#runTogether(calls);
     const after = [...this.#dismiss(asked), ...this.#clearMarks()];
     const told = asked.flatMap(({ call, kind }) => (kind === "abandon" ? [{ call, value: undefined }] : []));
-    return { replies: [...before, ...replies, ...after, ...told], ring, cells };
+    return { replies: [...before, ...replies, ...after, ...told], ...news };
   }
 
   #runTogether(calls: readonly Call[]): BatchResult {
     try {
       if (this.#givenUp.length > 0 || !calls.every((call) => this.#isRead(call))) return this.#written(calls);
-      return { replies: this.#read(() => this.#runAll(calls)), ring: false, cells: [] };
+      return { replies: this.#read(() => this.#runAll(calls)), ...NO_NEWS };
     } catch (error) {
       // A call that the store cannot digest must not take the others with it.
       if (calls.length > 1 && !isOfTheStore(error)) return together(calls.map((call) => this.#runTogether([call])));
@@ -102,7 +115,7 @@ export class Store {
         error,
         calls.map(({ call }) => call),
       );
-      return { replies: told, ring: false, cells: [] };
+      return { replies: told, ...NO_NEWS };
     }
   }
 
@@ -123,23 +136,37 @@ export class Store {
 
   /** Something may have changed: another process rang, or time has passed. Serves whoever waits. */
   look(): BatchResult {
+    this.#step += 1;
     const told: Reply[] = [];
     try {
       const { tx } = this.#parts;
       tx.begin(this.#now());
       // Outcomes of this process's own making were told when they happened.
-      if (tx.foreign) told.push(...this.#outcomesKnown(), ...this.#cellsChanged());
+      const { foreign } = tx;
+      if (foreign) told.push(...this.#outcomesKnown(), ...this.#cellsChanged());
       tx.foreign = false;
-      if (this.#waiting.onlyForCells) return { replies: told, ring: false, cells: [] };
+      if (this.#waiting.onlyForCells) return { replies: told, ...NO_NEWS };
       const due = this.#dueDates.waitMs(this.#parts, this.#now()) === 0;
-      if (!due && !this.#anyHold() && !this.#waiting.queues().some((queue) => this.#claims.anyReady(queue)))
-        return { replies: told, ring: false, cells: [] };
+      // What this process did, it has served in the same transaction.
+      if (!due && !this.#anyHold() && !(foreign && this.#anyReady())) return { replies: told, ...NO_NEWS };
       const { replies, ...news } = this.#written([]);
       return { replies: [...told, ...replies], ...news };
     } catch (error) {
       // Whoever waits should know why nothing comes; they ask again.
-      return { replies: [...told, ...this.#failed(error, this.#waiting.calls())], ring: false, cells: [] };
+      return { replies: [...told, ...this.#failed(error, this.#waiting.calls())], ...NO_NEWS };
     }
+  }
+
+  /** Counted once in a step, however many claims it serves. */
+  #noteLook(): void {
+    if (this.#lookedIn !== this.#step) this.#looks += 1;
+    this.#lookedIn = this.#step;
+  }
+
+  #anyReady(): boolean {
+    const queues = this.#waiting.queues();
+    if (queues.length > 0) this.#noteLook();
+    return queues.some((queue) => this.#claims.anyReady(queue));
   }
 
   #anyHold(): boolean {
@@ -166,6 +193,7 @@ export class Store {
     if (READ_ONLY.has(kind)) return true;
     if (kind === "declare") return this.#operations.declaration(request.queue) !== undefined;
     if (kind !== "claim") return false;
+    this.#noteLook();
     return !this.#claims.anyReady(request.queue) && this.#dueDates.waitMs(this.#parts, this.#now()) > 0;
   }
 
@@ -236,6 +264,10 @@ export class Store {
         return this.#inspection.keys(request, this.#now());
       case "dead":
         return this.#inspection.dead(request);
+      case "lapsed":
+        return lapsed(this.#parts, request);
+      case "looks":
+        return this.#looks;
       case "check":
         return this.#inspection.check(this.#now());
       case "readCell":
@@ -275,7 +307,9 @@ export class Store {
       else replies.push({ call, value: { ...this.#began, ...held } });
     }
     const empty = new Set<string>();
-    for (const { call, request } of this.#waiting.claims()) {
+    const claims = this.#waiting.claims();
+    if (claims.length > 0) this.#noteLook();
+    for (const { call, request } of claims) {
       if (empty.has(request.queue)) continue;
       const grants = this.#claims.claim(this.#parts, request);
       if (grants.length === 0) empty.add(request.queue);
@@ -292,7 +326,8 @@ export class Store {
     const replies = this.#write(() => this.#runAll(calls));
     for (const { call } of replies) this.#waiting.forget(call);
     const { tx } = this.#parts;
-    const news = { ring: tx.news || tx.opened.some(isOpen), cells: [...tx.cellNews] };
+    const told = this.#tellsAll || tx.lost.length > 0 ? newsOf(tx) : undefined;
+    const news = { ring: isNews(tx), cells: [...tx.cellNews], news: told === undefined ? [] : [told] };
     if ((tx.ended.length === 0 && tx.cells.size === 0) || this.#waiting.onlyForWork) return { replies, ...news };
     try {
       const known = [...this.#outcomesKnown([...tx.ended]), ...this.#cellsChanged(tx.cells)];
@@ -372,8 +407,11 @@ function together(results: readonly BatchResult[]): BatchResult {
   return {
     replies: results.flatMap(({ replies }) => replies),
     ring: results.some(({ ring }) => ring),
+    news: results.flatMap(({ news }) => news),
     cells: results.flatMap(({ cells }) => cells),
   };
 }
+
+const NO_NEWS = { ring: false, cells: [], news: [] } as const;
 
 const WAITS = Symbol("waits");

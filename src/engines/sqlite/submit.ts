@@ -71,7 +71,7 @@ function arrive({ tx, items, line }: Parts, queue: QueueRow, key: KeyRow, item: 
   tx.queues.touch(queue).delayed += 1;
   key.delayed += 1;
   tx.keys.saveLength(key);
-  tx.news = true;
+  tx.later.add(queue.id);
 }
 
 interface Replaced {

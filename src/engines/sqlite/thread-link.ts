@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { Closed, OutcomeUnknown } from "../../domain/errors.ts";
 import { StoreFailure } from "./failure.ts";
-import type { Call, FromThread, Kind, Replies, Reply, Requests, ThreadData, ToThread } from "./messages.ts";
+import type { Call, FromThread, Kind, News, Replies, Reply, Requests, ThreadData, ToThread } from "./messages.ts";
 
 interface Pending {
   resolve(value: Replies[Kind]): void;
@@ -17,12 +17,18 @@ export class ThreadLink {
   #sendScheduled = false;
   #ended: Error | undefined;
   readonly #exited: Promise<void>;
+  /** What a transaction has to tell. */
+  onNews: (news: News) => void = () => undefined;
+  /** Another process has found leases that ran out. */
+  onLosses: () => void = () => undefined;
 
   private constructor(thread: Worker) {
     this.#thread = thread;
     this.#exited = new Promise((resolve) => thread.once("exit", () => resolve()));
     thread.on("message", (message: FromThread) => {
       if (message.type === "replies") this.#receive(message.replies);
+      else if (message.type === "news") this.onNews(message.news);
+      else if (message.type === "losses") this.onLosses();
     });
     thread.on("error", (cause) => {
       this.#ended = new StoreFailure(
@@ -94,6 +100,15 @@ export class ThreadLink {
       });
     }
     return { number, reply };
+  }
+
+  /** Something may have changed in the store. */
+  look(): void {
+    if (this.#ended === undefined) this.#post("look");
+  }
+
+  hearLosses(): void {
+    if (this.#ended === undefined) this.#post("hear losses");
   }
 
   async close(): Promise<void> {

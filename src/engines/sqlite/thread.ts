@@ -15,17 +15,26 @@ import { Wake } from "./wake.ts";
 
 /** A sleeper looks by itself this often, in case a wake was lost. Reading one number is all it costs. */
 const SAFETY_LOOK_MS = 500;
+/** Wakes that come from elsewhere are there to spare the store looks. */
+const FOREIGN_SAFETY_LOOK_MS = 5_000;
+/** No wake tells when the lease of another process will run out. To be there in time, a sleeper asks for the next date this often. */
+const DATE_LOOK_MS = 2_000;
+/** The bell for those who hold leases: it rings when somebody finds one that ran out, which is rare. */
+const LOSSES = "lost/";
 /** Rings come in bursts; one look serves them all. */
 const LOOK_PAUSE_MS = 1;
 
-function main(port: MessagePort, { file, synchronous }: ThreadData): void {
+function main(port: MessagePort, { file, synchronous, wake: kind = "own" }: ThreadData): void {
   const send = (message: FromThread): void => port.postMessage(message);
   let store: Store;
-  let wake: Wake;
+  let wake: Wake | undefined;
   const bells = new CellBells(file, () => lookSoon(0));
+  const losses = new CellBells(file, () => send({ type: "losses" }));
+  const isOwn = kind === "own";
+  const [safetyMs, dateMs] = isOwn ? [SAFETY_LOOK_MS, SAFETY_LOOK_MS] : [FOREIGN_SAFETY_LOOK_MS, DATE_LOOK_MS];
   try {
-    store = new Store(file, synchronous, () => instant(systemClock));
-    wake = new Wake(`${file}-wake`, () => lookSoon(0));
+    store = new Store(file, synchronous, () => instant(systemClock), !isOwn);
+    wake = isOwn ? new Wake(`${file}-wake`, () => lookSoon(0)) : undefined;
   } catch (error) {
     const { code, message } = describeStoreFailure(error, file);
     send({ type: "failed", failure: { code, message } });
@@ -37,9 +46,12 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
   let immediate: NodeJS.Immediate | undefined;
   let timerAt = Infinity;
   let lookedAt = 0;
+  /** There is a reason for the next look: somebody rang, or something will be due. */
+  let hasReason = false;
 
-  function lookSoon(delayMs: number): void {
+  function lookSoon(delayMs: number, forReason = true): void {
     if (!store.hasWaiting) return;
+    hasReason ||= forReason;
     const now = systemClock.monotonic();
     const at = Math.max(now + delayMs, lookedAt + LOOK_PAUSE_MS);
     if (at >= timerAt) return;
@@ -47,7 +59,7 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
     timerAt = at;
     // A timer takes a millisecond even for nothing.
     if (at <= now) immediate = setImmediate(look);
-    else timer = setTimeout(look, Math.ceil(at - now));
+    else timer = setTimeout(lookIfNeeded, Math.ceil(at - now));
   }
 
   function cancelLook(): void {
@@ -55,25 +67,42 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
     clearImmediate(immediate);
   }
 
+  function lookIfNeeded(): void {
+    timerAt = Infinity;
+    if (hasReason || systemClock.monotonic() - lookedAt >= safetyMs) look();
+    else lookWhenDue();
+  }
+
+  function lookWhenDue(): void {
+    const dueMs = waitMs();
+    lookSoon(dueMs, dueMs < dateMs);
+  }
+
   function look(): void {
     timerAt = Infinity;
+    hasReason = false;
     lookedAt = systemClock.monotonic();
     finish(store.look());
   }
 
-  function finish({ replies, ring, cells }: BatchResult): void {
+  function finish({ replies, ring, cells, news }: BatchResult): void {
     if (replies.length > 0) send({ type: "replies", replies });
-    if (ring) wake.ring();
+    if (ring) wake?.ring();
+    for (const one of news) {
+      send({ type: "news", news: one });
+      if (isOwn && one.lost.length > 0) losses.ring([LOSSES]);
+    }
     bells.ring(cells);
-    lookSoon(bells.hear(store.watchedCells()) ? 0 : waitMs());
+    if (bells.hear(store.watchedCells())) lookSoon(0);
+    else lookWhenDue();
   }
 
   /** A store that cannot be asked now is asked again later. */
   function waitMs(): number {
     try {
-      return Math.min(store.waitMs(), SAFETY_LOOK_MS);
+      return Math.min(store.waitMs(), dateMs);
     } catch {
-      return SAFETY_LOOK_MS;
+      return dateMs;
     }
   }
 
@@ -84,16 +113,19 @@ function main(port: MessagePort, { file, synchronous }: ThreadData): void {
         if (calls.length > 0) finish(store.run(calls));
         return close();
       }
-      for (const call of message.calls) calls.push(call);
+      if (message === "look") lookSoon(0);
+      else if (message === "hear losses") losses.hear([LOSSES]);
+      else for (const call of message.calls) calls.push(call);
     }
-    finish(store.run(calls));
+    if (calls.length > 0) finish(store.run(calls));
   }
 
   function close(): void {
     cancelLook();
     const replies = store.close();
-    wake.close();
+    wake?.close();
     bells.close();
+    losses.close();
     send({ type: "replies", replies });
     port.close();
   }

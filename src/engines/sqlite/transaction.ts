@@ -5,6 +5,13 @@ import type { KeyRow } from "./key-row.ts";
 import { type QueueRow, QueueTable } from "./queue-table.ts";
 import { integer, Statement } from "./rows.ts";
 
+/** Its former holder knows it by these. */
+export interface LostLease {
+  readonly queue: string;
+  readonly key: string;
+  readonly fence: number;
+}
+
 /** What the steps of one transaction share: the time, the counter, the rows they touched, and what is worth telling. */
 export class Transaction {
   readonly keys: KeyTable;
@@ -12,8 +19,12 @@ export class Transaction {
   /** Whole milliseconds, rounded so that a lease never looks longer to its holder than it is in the store. */
   wall = 0;
   monotonic = 0;
-  /** Something that a sleeper in another process should look at: an outcome, a delay, a queue that goes on. */
-  news = false;
+  /** Queues in which anybody who waits, in any process, should look again: one goes on, or a key is kept for a hold. */
+  readonly stirred: Set<number> = new Set();
+  /** Queues in which something will happen at a later time, which one process that waits should know of. */
+  readonly later: Set<number> = new Set();
+  /** Leases that ran out. */
+  readonly lost: LostLease[] = [];
   /** Remembered items that ended. */
   readonly ended: { readonly queue: number; readonly id: string }[] = [];
   /** Cells that were written or removed; and those of them that other processes are to hear of at once. */
@@ -45,7 +56,9 @@ export class Transaction {
   begin(now: Instant): void {
     this.wall = Math.floor(now.wall);
     this.monotonic = Math.floor(now.monotonic);
-    this.news = false;
+    this.stirred.clear();
+    this.later.clear();
+    this.lost.length = 0;
     this.ended.length = 0;
     this.cells.clear();
     this.cellNews.clear();

@@ -2,7 +2,7 @@
 export const LEASES: string = String.raw`
 function F.beginLease(name, k, worker, leaseUs)
   k.state, k.fence, k.deadline, k.worker, k.since = 'leased', F.nextNumber(), now + leaseUs, worker, now
-  k.progress, k.cancel = false, false
+  k.progress, k.cancel, k.asked = false, false, ARGV[4]
   C.leases[name] = k.deadline
   if k.deadline < S.dueFrom then S.dueFrom = k.deadline end
   F.save(name)
@@ -136,6 +136,19 @@ function F.renew(name, fence, leaseUs, progress)
   if progress ~= '' then k.progress = tonumber(progress) end
   F.save(name)
   return k.cancel and 2 or 1
+end
+
+-- The reply to a call was lost, and with it whatever it was given: nobody knows of those leases, so they go back as if never given.
+function O.recall(first)
+  F.flush()
+  for _, name in ipairs(call('ZRANGE', N.leases, 0, -1)) do
+    local k = F.findKey(name)
+    if k and k.fence > 0 and k.asked == ARGV[first] then
+      if not k.held and not k.cancel then k.attempt = k.attempt - 1 end
+      F.endLease(name, k)
+    end
+  end
+  return 1, first + 1
 end
 
 function O.hold(first)

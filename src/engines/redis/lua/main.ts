@@ -8,7 +8,7 @@ if ARGV[2] == '1' then call('HDEL', N.queue, '-') end
 F.advance()
 
 local results = {}
-local at = 4
+local at = 5
 while at <= #ARGV do
   results[#results + 1], at = O[ARGV[at]](at + 1)
 end
@@ -35,5 +35,5 @@ if ARGV[3] == '1' then
   if #S.ended > 0 then call('SPUBLISH', channel, 'o' .. table.concat(S.ended, '\0')) end
   if #S.lost > 0 then call('SPUBLISH', channel, 'l' .. table.concat(S.lost, '\0')) end
 end
-return { digits(now), digits(S.dueFrom), results, { left, S.freed, S.ended, S.lost } }
+return { digits(now), digits(S.dueFrom), results, { left, S.freed, S.ended, S.lost, S.dueFrom < S.dueBefore and 1 or 0 } }
 `;

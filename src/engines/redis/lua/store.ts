@@ -70,13 +70,13 @@ end
 -- What belongs to a lease stands behind the rest, and only while there is one.
 function F.readKey(record)
   local head, level, place, attempt, due, state, fence, wanted, kept, waits, delays, isPaused, lanes, gaps, deadline,
-    worker, since, held, cancel, progress, id, keep, submitted, base, streak = unpackAll(record)
+    worker, since, held, cancel, progress, id, keep, submitted, base, streak, asked = unpackAll(record)
   return {
     head = head, level = level, place = place, attempt = attempt, due = due, state = state, fence = fence,
     wanted = wanted, kept = kept, waits = waits, delays = delays, paused = isPaused, lanes = lanes, gaps = gaps,
     deadline = deadline or 0, worker = worker or '', since = since or 0, held = held or false, cancel = cancel or false,
     progress = progress or false, id = id or '', keep = keep or 0, submitted = submitted or 0, base = base or 0,
-    streak = streak or 0, stored = true, listed = state == 'ready' and level or 0,
+    streak = streak or 0, asked = asked or '', stored = true, listed = state == 'ready' and level or 0,
   }
 end
 
@@ -87,7 +87,7 @@ function F.writeKey(k)
   end
   return pack(k.head, k.level, k.place, k.attempt, k.due, k.state, k.fence, k.wanted, k.kept, k.waits, k.delays,
     k.paused, k.lanes, k.gaps, k.deadline, k.worker, k.since, k.held, k.cancel, k.progress, k.id, k.keep, k.submitted,
-    k.base, k.streak)
+    k.base, k.streak, k.asked)
 end
 
 function F.findKey(name)
@@ -104,7 +104,8 @@ function F.makeKey(name)
   local k = {
     head = 0, level = 1, place = 0, attempt = 0, due = 0, state = 'idle', fence = 0, deadline = 0, worker = '', since = 0,
     held = false, wanted = false, kept = 0, cancel = false, progress = false, waits = 0, delays = 0, paused = false,
-    lanes = false, gaps = false, id = '', keep = 0, submitted = 0, base = 0, streak = 0, stored = false, listed = 0,
+    lanes = false, gaps = false, id = '', keep = 0, submitted = 0, base = 0, streak = 0, asked = '', stored = false,
+    listed = 0,
   }
   keys[name] = k
   return k

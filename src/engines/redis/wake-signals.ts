@@ -1,0 +1,42 @@
+import type { Wake } from "../../wake/wake.ts";
+import type { News } from "./replies.ts";
+import { pairs, type SignalListener, type Signals } from "./signals.ts";
+
+/** Something else than Redis carries the signals: the program publishes nothing, and what it answers is told by this process. */
+export class WakeSignals implements Signals {
+  readonly published = false;
+  readonly #wake: Wake;
+
+  constructor(wake: Wake) {
+    this.#wake = wake;
+  }
+
+  async listen(queue: string, _channel: string, listener: SignalListener): Promise<() => void> {
+    const stops = [
+      this.#wake.onWork(queue, {
+        idle: () => listener.idle(),
+        wake: (count) => listener.work(count),
+        stir: () => listener.missed(),
+      }),
+      this.#wake.onEnded(queue, (ids) => (ids === undefined ? listener.missed() : listener.ended(ids))),
+      this.#wake.onLost((lost) => {
+        if (lost.queue === queue) listener.lost([lost]);
+      }),
+    ];
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }
+
+  tell(queue: string, { left, isSooner, freed, ended, lost }: News): void {
+    // That something comes due sooner than anybody expected is for one who waits to know.
+    if (left > 0 || isSooner) this.#wake.work(queue, Math.max(left, 1));
+    if (freed.length > 0) this.#wake.stir(queue);
+    this.#wake.ended(queue, ended);
+    for (const { key, fence } of pairs(lost)) this.#wake.lost({ queue, key, fence });
+  }
+
+  async close(): Promise<void> {
+    await this.#wake.close();
+  }
+}

@@ -1,0 +1,224 @@
+import { randomUUID } from "node:crypto";
+import { type Clock, systemClock } from "../domain/clock.ts";
+import { InvalidInput } from "../domain/errors.ts";
+import { Hints } from "./hints.ts";
+import { Outbox, type Signal } from "./outbox.ts";
+import type { WakeAdapter } from "./port.ts";
+import { SharedListener } from "./shared-listener.ts";
+import { type Sleepers, Slots } from "./slots.ts";
+import { type Entry, readText } from "./text.ts";
+
+/** Which lease: its holder knows it by these. */
+export interface LostLease {
+  readonly queue: string;
+  readonly key: string;
+  readonly fence: number;
+}
+
+/** Called with the ids of items that ended; without any when all that one waits for should be looked at. */
+export type EndedListener = (ids: readonly string[] | undefined) => void;
+export type LostLeaseListener = (lost: LostLease) => void;
+
+export interface WakeOptions {
+  /** Begins the names of all channels and budgets: stores that share a carrier need prefixes of their own. Default `baton`. */
+  readonly prefix?: string;
+  readonly clock?: Clock;
+}
+
+/** What an operator should know about it. */
+export interface WakeReport {
+  readonly carrier: string;
+  readonly hasHints: boolean;
+  /** The last thing that went wrong since something went well. */
+  readonly trouble: string | undefined;
+}
+
+/** With a dot and the longest signal it must fit into the name of a channel of PostgreSQL, which has 63 bytes. */
+const PREFIX = /^(?=.{1,48}$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
+
+/**
+ * Tells other processes, and hears from them, that work has come, that items have ended and that leases went to somebody else. Each of
+ * these three signals has one channel, and one subscription in this process while somebody listens.
+ *
+ * Nothing here is needed for correctness, and nothing fails: what cannot be told is found by those who look by themselves. Listeners
+ * are called as if from an event, and must not throw. What this object sends reaches its own listeners at once, and only them
+ * if they are enough: work for which somebody sleeps here is not announced elsewhere.
+ *
+ * Whoever listens registers first and looks at the store afterwards. Then nothing falls between: when it takes time until messages
+ * arrive, listeners are called once they do, as after a reconnect.
+ */
+export class Wake {
+  readonly #adapter: WakeAdapter;
+  readonly #sender = randomUUID();
+  readonly #hints: Hints;
+  readonly #outbox: Outbox;
+  readonly #channels: Readonly<Record<Signal, SharedListener>>;
+  readonly #work = new Map<string, Map<Sleepers, Slots>>();
+  readonly #ended = new Map<string, Set<EndedListener>>();
+  readonly #lost = new Set<LostLeaseListener>();
+  readonly #budgetOf: (queue: string) => string;
+  #trouble: string | undefined;
+  #isClosed = false;
+
+  constructor(adapter: WakeAdapter, { prefix = "baton", clock = systemClock }: WakeOptions = {}) {
+    if (!PREFIX.test(prefix)) {
+      const rule = "words of letters, digits, _ or - with dots between them, 48 characters at most";
+      throw new InvalidInput("wakePrefix", prefix, rule);
+    }
+    const trouble = (error: unknown): void => {
+      this.#trouble = error instanceof Error ? error.message : String(error);
+    };
+    const channelOf = (signal: Signal): string => `${prefix}.${signal}`;
+    this.#adapter = adapter;
+    this.#budgetOf = (queue) => `${prefix}.${queue}`;
+    this.#hints = new Hints(() => adapter.hints, clock, trouble);
+    const { budgetOf, hints } = { budgetOf: this.#budgetOf, hints: this.#hints };
+    this.#outbox = new Outbox({ adapter, hints, sender: this.#sender, clock, channelOf, budgetOf, trouble });
+    const channel = (signal: Signal, heard: (entries: readonly Entry[]) => void, missed: () => void): SharedListener =>
+      new SharedListener({
+        adapter,
+        channel: channelOf(signal),
+        clock,
+        heard: (text) => this.#read(text, heard),
+        missed,
+        trouble,
+      });
+    this.#channels = {
+      work: channel("work", this.#heardWork, this.#wakeAll),
+      ended: channel("ended", this.#heardEnded, this.#lookAtAll),
+      // A loss that was missed is found at the next renewal.
+      lost: channel("lost", this.#heardLost, () => undefined),
+    };
+  }
+
+  /** So many more keys of the queue are ready than the sender takes itself. */
+  work(queue: string, count: number): void {
+    if (this.#isClosed || count <= 0) return;
+    let left = count;
+    for (const sleepers of this.#work.get(queue)?.keys() ?? []) {
+      const woken = Math.min(left, sleepers.idle());
+      if (woken > 0) sleepers.wake(woken);
+      left -= woken;
+    }
+    if (left > 0) this.#outbox.work(queue, left);
+  }
+
+  /** Something of the queue changed that any of those who wait may be concerned by: it goes on, or a key that somebody waits to hold is free. */
+  stir(queue: string): void {
+    if (this.#isClosed) return;
+    for (const sleepers of this.#work.get(queue)?.keys() ?? []) sleepers.stir();
+    this.#outbox.stir(queue);
+  }
+
+  /** These items of the queue, which are remembered, have ended; undefined: some. */
+  ended(queue: string, ids: readonly string[] | undefined): void {
+    if (this.#isClosed || ids?.length === 0) return;
+    for (const tell of this.#ended.get(queue) ?? []) tell(ids);
+    this.#outbox.ended(queue, ids);
+  }
+
+  /** A lease ran out, and its key went to somebody else. */
+  lost({ queue, key, fence }: LostLease): void {
+    if (this.#isClosed) return;
+    for (const tell of this.#lost) tell({ queue, key, fence });
+    this.#outbox.lost([queue, key, fence]);
+  }
+
+  /** Wakes those who sleep for want of work in the queue. Returns what ends that. */
+  onWork(queue: string, sleepers: Sleepers): () => void {
+    const all = this.#work.get(queue) ?? new Map<Sleepers, Slots>();
+    this.#work.set(queue, all);
+    all.set(sleepers, new Slots(this.#budgetOf(queue), this.#hints, sleepers));
+    const leave = this.#channels.work.join();
+    return () => {
+      leave();
+      all.delete(sleepers);
+      if (all.size === 0 && this.#work.get(queue) === all) this.#work.delete(queue);
+    };
+  }
+
+  /** Tells when items of the queue have ended. */
+  onEnded(queue: string, tell: EndedListener): () => void {
+    const all = this.#ended.get(queue) ?? new Set();
+    this.#ended.set(queue, all);
+    all.add(tell);
+    const leave = this.#channels.ended.join();
+    return () => {
+      leave();
+      all.delete(tell);
+      if (all.size === 0 && this.#ended.get(queue) === all) this.#ended.delete(queue);
+    };
+  }
+
+  /** Tells of every lease that was lost anywhere. Whoever holds one knows whether it is theirs. */
+  onLost(tell: LostLeaseListener): () => void {
+    this.#lost.add(tell);
+    const leave = this.#channels.lost.join();
+    return () => {
+      leave();
+      this.#lost.delete(tell);
+    };
+  }
+
+  report(): WakeReport {
+    return { carrier: this.#adapter.name, hasHints: this.#adapter.hints !== undefined, trouble: this.#trouble };
+  }
+
+  /** Sends what is still to be sent, and lets go of the carrier. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#outbox.flush();
+    // Together: a subscription that is just being made, or ended, may wait for a carrier that is away.
+    await Promise.all([...Object.values(this.#channels).map((channel) => channel.close()), this.#adapter.close()]);
+  }
+
+  #read(text: string, heard: (entries: readonly Entry[]) => void): void {
+    const letter = readText(text);
+    if (letter === undefined || letter.sender === this.#sender) return;
+    this.#trouble = undefined;
+    heard(letter.entries);
+  }
+
+  readonly #heardWork = (entries: readonly Entry[]): void => {
+    for (const [queue, count = Infinity, isBudgeted] of entries) {
+      if (typeof queue !== "string" || typeof count !== "number" || !(count > 0)) continue;
+      for (const [sleepers, slots] of this.#work.get(queue) ?? []) {
+        if (count === Infinity) sleepers.stir();
+        else if (isBudgeted === 1 && this.#adapter.hints !== undefined) slots.offer(count);
+        else wakeSome(sleepers, count);
+      }
+    }
+  };
+
+  readonly #heardEnded = (entries: readonly Entry[]): void => {
+    const ended = new Map<string, string[] | undefined>();
+    for (const [queue, id] of entries) {
+      if (typeof queue !== "string") continue;
+      if (typeof id !== "string") ended.set(queue, undefined);
+      else if (!ended.has(queue)) ended.set(queue, [id]);
+      else ended.get(queue)?.push(id);
+    }
+    for (const [queue, ids] of ended) for (const tell of this.#ended.get(queue) ?? []) tell(ids);
+  };
+
+  readonly #heardLost = (entries: readonly Entry[]): void => {
+    for (const [queue, key, fence] of entries) {
+      if (typeof queue !== "string" || typeof key !== "string" || typeof fence !== "number") continue;
+      for (const tell of this.#lost) tell({ queue, key, fence });
+    }
+  };
+
+  readonly #wakeAll = (): void => {
+    for (const all of this.#work.values()) for (const sleepers of all.keys()) sleepers.stir();
+  };
+
+  readonly #lookAtAll = (): void => {
+    for (const all of this.#ended.values()) for (const tell of all) tell(undefined);
+  };
+}
+
+function wakeSome(sleepers: Sleepers, count: number): void {
+  const woken = Math.min(count, sleepers.idle());
+  if (woken > 0) sleepers.wake(woken);
+}
