@@ -3,9 +3,6 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Subject } from "./subject.ts";
 
-/** What everything is compared with: Baton, on each of its stores. */
-export const BASELINES: readonly string[] = ["sqlite", "baton-nats"];
-
 const FOLDER = join(import.meta.dirname, "subjects");
 
 /** Those of every file in `subjects/`; Baton first, the raw ceiling last. */
@@ -32,14 +29,16 @@ export function selectSubjects(all: readonly Subject[], names: readonly string[]
         `There is no subject ${name}. There are: ${all.map((subject) => subject.name).join(", ")}.`,
       );
   }
-  const chosen = all.filter((subject) => names.some((name) => isNamed(subject, name)));
-  const baselines = new Set(chosen.flatMap(({ name, against }) => against ?? (BASELINES.includes(name) ? name : [])));
-  if (baselines.size === 0) baselines.add(BASELINES[0] ?? "");
-  return all.filter((subject) => chosen.includes(subject) || baselines.has(subject.name));
-}
-
-export function isComparedWith({ name, against }: Subject, baseline: string): boolean {
-  return name !== baseline && (against === undefined || against === baseline);
+  const chosen = new Set(all.filter((subject) => names.some((name) => isNamed(subject, name))));
+  // Only the main baselines are brought along; a class that has one of its own needs no other.
+  const classes = new Set(Array.from(chosen, ({ class: one }) => one));
+  for (const one of chosen) if (one.baseline === true) classes.delete(one.class);
+  return all.filter(
+    (subject) =>
+      chosen.has(subject) ||
+      [...chosen].some(({ against }) => against === subject.name) ||
+      (subject.baseline === true && subject.variant !== true && classes.has(subject.class)),
+  );
 }
 
 function isNamed(subject: Subject, name: string): boolean {

@@ -1,6 +1,7 @@
 /** Items that were submitted beforehand, worked off by one process: with a key per item, and with keys that have lines. */
 import type { WorkResult } from "../child/working.ts";
 import type { Line, Order } from "../item.ts";
+import type { Sizes } from "../sizes.ts";
 import type { Measured, Metric, Workload } from "../workload.ts";
 import { loadAll } from "./loading.ts";
 
@@ -36,6 +37,7 @@ function keyed(order: Order, words: string): Workload {
     group: "keyed",
     title: `keyed exclusive, ${words}`,
     exclusive: true,
+    extra: order === "round-robin",
     metrics: () => [RATE],
     async measure(scene, { items, keys, keyedBoxMs }) {
       await loadAll(scene, { order, keys, total: items });
@@ -90,7 +92,9 @@ export function remarksOn({ seen, duplicates, overlaps, outOfOrder }: WorkResult
   ];
 }
 
-export const drainWorkloads: readonly Workload[] = [draining(16), draining(64)];
+export function drainWorkloads({ concurrencies }: Sizes): readonly Workload[] {
+  return concurrencies.map(draining);
+}
 
 export const keyedWorkloads: readonly Workload[] = [
   keyed("round-robin", "round-robin"),
