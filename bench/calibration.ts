@@ -18,7 +18,7 @@ export interface Calibration {
 }
 
 /** About 10 ms each on the machines of 2026: long enough to be interrupted by whatever else runs. */
-const LOOP_TURNS = 8_000_000;
+const LOOP_TURNS = 4_000_000;
 const LOOPS = 3;
 const SYNCS = 5;
 const PAGE = Buffer.alloc(4_096, "x");

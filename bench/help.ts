@@ -18,7 +18,7 @@ How much
   --keys N              of the keyed workloads (1,000)
   --rate N              items a second for latency under load (400)
   --levels LIST         how many wait, for backlog (1000,10000,100000,1000000)
-  --load-seconds N      per subject for loading those (90); a level that is not reached is left out, and said
+  --load-seconds N      per subject for loading those (120); a level that is not reached is left out, and said
   --hot N               items that wait on the hot key (100,000)
   --waiting N           items that wait while memory is measured (100,000)
 
@@ -26,7 +26,7 @@ What becomes of it
   --json FILE           where the results are kept (bench/results/DATE.json); written after every step
   --markdown FILE       a page, such as docs/benchmarks.md, with its charts in a folder of its name beside it
   --report FILE…        measures nothing: makes table, page and charts of the results of one or several runs
-  --compare FILE FILE   measures nothing: says which ratios of the second run the first does not bear out
+  --compare FILE FILE   measures nothing: says which ratios of the second run lie outside the spread of the first
 
 Examples
   npm run bench -- --quick

@@ -33,7 +33,7 @@ export const FULL: Sizes = {
   keys: 1_000,
   levels: [1_000, 10_000, 100_000, 1_000_000],
   cycles: 5,
-  loadMs: 90_000,
+  loadMs: 120_000,
   hot: 100_000,
   waiting: 100_000,
 };

@@ -10,13 +10,12 @@ export function headline({ runs }: Report): readonly string[] {
   );
   const seconds = runs.reduce((sum, run) => sum + run.seconds, 0);
   const days = [...new Set(runs.map(({ at }) => at.slice(0, 10)))].join(", ");
-  const rounds = runs.reduce((sum, run) => sum + run.rounds, 0);
+  const rounds = runs.map((run) => run.rounds).join(" + ");
   return [
     ...new Set(machines),
     [...new Set(runs.flatMap(({ versions }) => versions))].toSorted().join(", "),
-    `Payload 200 bytes; a producer and a worker process; ${rounds} interleaved ${rounds === 1 ? "round" : "rounds"} in ` +
-      `${runs.length} ${runs.length === 1 ? "run" : "runs"} of ${Math.round(seconds / 60)} min in all, on ${days}; ` +
-      `order of the subjects by seed ${runs.map(({ seed }) => seed).join(", ")}.`,
+    `Payload 200 bytes; a producer and a worker process; ${rounds} interleaved ${rounds === "1" ? "round" : "rounds"}, ` +
+      `${Math.round(seconds / 60)} min in all, on ${days}; order of the subjects by seed ${runs.map(({ seed }) => seed).join(", ")}.`,
   ].filter((line) => line !== "");
 }
 

@@ -17,7 +17,7 @@ const CYCLE_MS = 300;
 const LONG_ENOUGH_MS = 10_000;
 const IN_FLIGHT = 256;
 /** Calls of a bulk each at the same time, while loading: a million would take some peers minutes otherwise. */
-const LOADING_CALLS = 4;
+const LOADING_CALLS = 2;
 /** So many are asked of the producer at once: a task of a child may not take more than two minutes. */
 const SLICE = 100_000;
 const CONCURRENCY = 64;

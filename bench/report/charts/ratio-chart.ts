@@ -1,7 +1,7 @@
 /** One line per metric, on it a mark for each that Baton is held against: to the right of 1 Baton is better. */
 import { TIE } from "../ratios.ts";
 import type { Comparison } from "../report.ts";
-import { logarithmic, powersOfTen, short } from "./scale.ts";
+import { logarithmic, short, steps } from "./scale.ts";
 import { element, label, line, mark, type Markup, picture, whisker } from "./svg.ts";
 
 const WIDTH = 900;
@@ -23,7 +23,7 @@ export function ratioChart(title: string, says: string, { others, rows }: Compar
   const tie = [scale(1 / TIE), scale(TIE)] as const;
   const content: Markup[] = [
     element("rect", { x: tie[0], y: TOP - 8, width: tie[1] - tie[0], height: bottom - TOP + 8, class: "band" }),
-    ...powersOfTen(domain).flatMap((value) => [
+    ...steps(domain).flatMap((value) => [
       line(scale(value), TOP - 8, scale(value), bottom, value === 1 ? "whisker" : "line"),
       label(scale(value), bottom + 14, `${short(value)} ×`, { class: "soft small", "text-anchor": "middle" }),
     ]),

@@ -23,6 +23,15 @@ export function powersOfTen([low, high]: readonly [number, number]): readonly nu
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => 10 ** (first + index));
 }
 
+/** 1, 2, 5, 10, 20 … that lie within; only the powers of ten where there would be too many. */
+export function steps(domain: readonly [number, number]): readonly number[] {
+  const [low, high] = domain;
+  if (high / low > 500) return powersOfTen(domain);
+  return powersOfTen([low / 10, high])
+    .flatMap((power) => [power, 2 * power, 5 * power])
+    .filter((value) => value >= low && value <= high);
+}
+
 /** Such as 1.5k and 2M: short enough for an axis. */
 export function short(value: number): string {
   if (value >= 1e6) return `${Number((value / 1e6).toPrecision(2))}M`;
