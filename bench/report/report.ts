@@ -1,5 +1,6 @@
 /** What one or several runs found, ready to be shown in whatever form. */
 import type { LeftOut, Remark, RunRecord, SubjectRecord, WorkloadRecord } from "../record.ts";
+import { WORKLOAD_GROUPS } from "../subject.ts";
 import type { Metric } from "../workload.ts";
 import { type Quietness, quietnessOf } from "./quietness.ts";
 import { ratioOf, type Rounds, type StatedSpread, statedSpread } from "./ratios.ts";
@@ -63,7 +64,11 @@ export function reportOn(records: readonly RunRecord[]): Report {
 }
 
 function rowsOf(runs: readonly RunRecord[]): readonly Row[] {
-  return unique(runs.flatMap((run) => run.workloads)).flatMap((workload) => {
+  // In the order of the groups, whatever was measured first.
+  const workloads = unique(runs.flatMap((run) => run.workloads)).toSorted(
+    (a, b) => WORKLOAD_GROUPS.indexOf(a.group) - WORKLOAD_GROUPS.indexOf(b.group),
+  );
+  return workloads.flatMap((workload) => {
     const versions = runs.flatMap((run) => run.workloads).filter(({ name }) => name === workload.name);
     return unique(versions.flatMap(({ metrics }) => metrics))
       .map((metric) => rowOf(runs, workload, metric))

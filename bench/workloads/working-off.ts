@@ -7,7 +7,10 @@ import { loadAll } from "./loading.ts";
 
 const RATE: Metric = { name: "rate", title: "", unit: "items/s", better: "higher" };
 const KEYED_CONCURRENCY = 64;
-const WARM_UP = 2_000;
+/** A third of what there is, so that a small count leaves something to be measured. */
+function warmUpOf(items: number): number {
+  return Math.min(2_000, Math.floor(items / 3));
+}
 
 function draining(concurrency: number): Workload {
   return {
@@ -23,7 +26,7 @@ function draining(concurrency: number): Workload {
         expect: "backlog",
         count: items,
         boxMs,
-        warmUp: WARM_UP,
+        warmUp: warmUpOf(items),
         exclusive: false,
       });
       return rateOf(result);
@@ -46,7 +49,7 @@ function keyed(order: Order, words: string): Workload {
         expect: "backlog",
         count: items,
         boxMs: keyedBoxMs,
-        warmUp: WARM_UP,
+        warmUp: warmUpOf(items),
         exclusive: true,
       });
       return rateOf(result);

@@ -7,8 +7,8 @@ import { linear, logarithmic, powersOfTen, type Scale, short } from "./scale.ts"
 import { element, label, line, type Markup, picture, whisker, words } from "./svg.ts";
 
 const WIDTH = 900;
-const LEFT = 230;
-const RIGHT = 650;
+const LEFT = 250;
+const RIGHT = 670;
 const BAR = 15;
 const STEP = 21;
 const TOP = 52;

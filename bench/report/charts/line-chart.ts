@@ -6,7 +6,7 @@ import { element, label, line, mark, type Markup, picture, point, SERIES } from 
 
 const WIDTH = 900;
 const LEFT = 60;
-const RIGHT = 650;
+const RIGHT = 620;
 const TOP = 52;
 const PANEL = 210;
 const PANEL_HEAD = 30;
@@ -38,8 +38,12 @@ export function lineChart(
   panels: readonly Growth[],
   subjects: readonly SubjectRecord[],
 ): string {
+  // Colours go to those that are drawn, and are the same in every panel.
+  const drawn = subjects.filter(({ name }) =>
+    panels.some((growth) => growth.points.some(({ row }) => row.figures.has(name))),
+  );
   const content = panels.flatMap((growth, index) =>
-    panel(growth, linesOf(growth, subjects), TOP + index * (PANEL + PANEL_HEAD + PANEL_FOOT)),
+    panel(growth, linesOf(growth, drawn), TOP + index * (PANEL + PANEL_HEAD + PANEL_FOOT)),
   );
   const height = TOP + panels.length * (PANEL + PANEL_HEAD + PANEL_FOOT);
   const foot = `Cost of an item as a multiple of its cost at the first level; whiskers from the lowest to the highest cycle. Dashed: the goal, ${GOAL} ×.`;
@@ -83,12 +87,12 @@ function panel({ title, points }: Growth, lines: readonly Line[], y: number): re
     ...levels.map((level) =>
       label(across(level), bottom + 16, `${short(level)} waiting`, { class: "soft small", "text-anchor": "middle" }),
     ),
-    ...lines.flatMap((one) => drawn(one, across, up)),
+    ...lines.flatMap((one) => curve(one, across, up)),
     ...endLabels(lines, across, up, top),
   ];
 }
 
-function drawn({ series, points }: Line, across: Scale, up: Scale): readonly Markup[] {
+function curve({ series, points }: Line, across: Scale, up: Scale): readonly Markup[] {
   const places = points.map(({ level, median }) => [across(level), up(median)] as const);
   return [
     element("polyline", { points: places.map(point).join(" "), class: `l${series % SERIES}`, "stroke-width": 2 }),

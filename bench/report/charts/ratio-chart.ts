@@ -8,7 +8,10 @@ const WIDTH = 900;
 const LEFT = 390;
 const RIGHT = 870;
 const STEP = 22;
-const TOP = 96;
+/** Where the first line would begin if there were no legend. */
+const HEAD = 76;
+const LEGEND_STEP = 20;
+const LEGEND_LEFT = 24;
 /** What is beyond is drawn at the edge: a peer that polls once a second would squeeze all others together. */
 const WIDEST = [0.02, 200] as const;
 
@@ -19,20 +22,22 @@ export function ratioChart(title: string, says: string, { others, rows }: Compar
     Math.min(WIDEST[1], Math.max(3, ...found.map((one) => one * 1.25))),
   ] as const;
   const scale = logarithmic(domain, [LEFT, RIGHT]);
-  const bottom = TOP + rows.length * STEP;
+  const marks = legendOf(others.map((other) => other.title));
+  const top = HEAD + marks.lines * LEGEND_STEP;
+  const bottom = top + rows.length * STEP;
   const tie = [scale(1 / TIE), scale(TIE)] as const;
   const content: Markup[] = [
-    element("rect", { x: tie[0], y: TOP - 8, width: tie[1] - tie[0], height: bottom - TOP + 8, class: "band" }),
+    element("rect", { x: tie[0], y: top - 8, width: tie[1] - tie[0], height: bottom - top + 8, class: "band" }),
     ...steps(domain).flatMap((value) => [
-      line(scale(value), TOP - 8, scale(value), bottom, value === 1 ? "whisker" : "line"),
+      line(scale(value), top - 8, scale(value), bottom, value === 1 ? "whisker" : "line"),
       label(scale(value), bottom + 14, `${short(value)} ×`, { class: "soft small", "text-anchor": "middle" }),
     ]),
-    label(tie[0] - 6, TOP - 14, "Baton is worse", { class: "soft small", "text-anchor": "end" }),
-    label(tie[1] + 6, TOP - 14, "Baton is better", { class: "soft small" }),
-    ...legend(others.map((other) => other.title)),
+    label(tie[0] - 6, top - 14, "Baton is worse", { class: "soft small", "text-anchor": "end" }),
+    label(tie[1] + 6, top - 14, "Baton is better", { class: "soft small" }),
+    ...marks.drawn,
   ];
   for (const [index, { row, ratios }] of rows.entries()) {
-    const y = TOP + index * STEP + STEP / 2;
+    const y = top + index * STEP + STEP / 2;
     content.push(label(LEFT - 12, y + 4, row.title, { "text-anchor": "end", class: "small" }));
     for (const [series, ratio] of ratios.entries()) {
       if (ratio === undefined) continue;
@@ -47,12 +52,19 @@ export function ratioChart(title: string, says: string, { others, rows }: Compar
   return picture(WIDTH, bottom + 48, title, says, content);
 }
 
-function legend(titles: readonly string[]): readonly Markup[] {
-  let x = 24;
-  return titles.flatMap((title, series) => {
-    const at = x;
-    // About the width of a letter, for nobody can measure text here.
-    x += title.length * 6.2 + 34;
-    return [mark(at, 54, series), label(at + 10, 58, title, { class: "small" })];
+function legendOf(titles: readonly string[]): { readonly drawn: readonly Markup[]; readonly lines: number } {
+  let x = LEGEND_LEFT;
+  let lines = 1;
+  const drawn = titles.flatMap((title, series) => {
+    // About the width of its letters, for nobody can measure text here.
+    const width = title.length * 6.4 + 34;
+    if (x + width > WIDTH) {
+      x = LEGEND_LEFT;
+      lines += 1;
+    }
+    const [at, y] = [x, HEAD - 42 + lines * LEGEND_STEP];
+    x += width;
+    return [mark(at, y, series), label(at + 10, y + 4, title, { class: "small" })];
   });
+  return { drawn, lines };
 }
