@@ -25,7 +25,8 @@ How much
 What becomes of it
   --json FILE           where the results are kept (bench/results/DATE.json); written after every step
   --markdown FILE       a page, such as docs/benchmarks.md, with its charts in a folder of its name beside it
-  --report FILE…        measures nothing: makes table, page and charts of the results of one or several runs
+  --report FILE…        measures nothing: makes table, page and charts of the results of one or several runs;
+                        ratios are taken within a run only, so give each run its Baton
   --compare FILE FILE   measures nothing: says which ratios of the second run lie outside the spread of the first
 
 Examples

@@ -12,7 +12,9 @@ export const WORKLOAD_GROUPS = ["submit", "drain", "latency", "keyed", "next", "
 export type WorkloadGroup = (typeof WORKLOAD_GROUPS)[number];
 
 /** `synced`: on the disk when it is accepted. `buffered`: handed to the system, and on the disk some time later. */
-export type DurabilityClass = "synced" | "buffered";
+export const DURABILITY_CLASSES = ["synced", "buffered"] as const;
+
+export type DurabilityClass = (typeof DURABILITY_CLASSES)[number];
 
 export interface Subject {
   /** What `--subjects` names. A name selects its variants too: `bullmq` also `bullmq-always`. */

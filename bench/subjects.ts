@@ -1,7 +1,7 @@
 import { BadArgument } from "./arguments.ts";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Subject } from "./subject.ts";
+import { DURABILITY_CLASSES, type Subject } from "./subject.ts";
 
 const FOLDER = join(import.meta.dirname, "subjects");
 
@@ -11,7 +11,11 @@ export async function allSubjects(): Promise<readonly Subject[]> {
   const found = await Promise.all(
     files.map(async (file) => (await import(join(FOLDER, file))) as { readonly subjects: readonly Subject[] }),
   );
-  return found.flatMap(({ subjects }) => subjects);
+  const all = found.flatMap(({ subjects }) => subjects);
+  // Nothing but this would notice: a subject without a class is compared with nobody.
+  const vague = all.find((subject) => !DURABILITY_CLASSES.includes(subject.class));
+  if (vague !== undefined) throw new Error(`The subject ${vague.name} has to say its class: synced or buffered.`);
+  return all;
 }
 
 export async function findSubject(name: string): Promise<Subject> {
@@ -31,7 +35,7 @@ export function selectSubjects(all: readonly Subject[], names: readonly string[]
   }
   const chosen = new Set(all.filter((subject) => names.some((name) => isNamed(subject, name))));
   // Only the main baselines are brought along; a class that has one of its own needs no other.
-  const classes = new Set(Array.from(chosen, ({ class: one }) => one));
+  const classes = new Set(Array.from(chosen).flatMap((one) => (one.against === undefined ? one.class : [])));
   for (const one of chosen) if (one.baseline === true) classes.delete(one.class);
   return all.filter(
     (subject) =>
