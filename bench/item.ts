@@ -1,5 +1,7 @@
 /** What is submitted, and for which keys in which order. The same for every subject. */
 
+import { randomNumbers } from "./random.ts";
+
 /** As the workloads have it: 200 bytes of JSON. */
 const PAYLOAD_BYTES = 200;
 
@@ -86,15 +88,4 @@ export class ItemSource {
       }
     }
   }
-}
-
-/** mulberry32: small, fast and even enough to spread keys. */
-function randomNumbers(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d_2b_79_f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

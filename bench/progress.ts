@@ -1,4 +1,5 @@
 import { formatValue } from "./report/format.ts";
+import { median } from "./report/statistics.ts";
 import type { Measured, Metric } from "./workload.ts";
 
 /** What is going on, on the standard error: one line that changes on a terminal, a line each elsewhere. */
@@ -24,7 +25,9 @@ export class Progress {
   ended({ values }: Measured, metrics: readonly Metric[]): void {
     const figures = metrics.flatMap((metric) => {
       const value = values[metric.name];
-      return value === undefined ? [] : [`${metric.title} ${formatValue(value, metric.unit)}`.trim()];
+      if (value === undefined) return [];
+      const figure = typeof value === "number" ? value : median(value);
+      return [`${metric.title} ${formatValue(figure, metric.unit)}`.trim()];
     });
     this.#done += 1;
     this.#write(`${this.#position()} ${this.#title}: ${figures.join("; ")}`, !process.stderr.isTTY);

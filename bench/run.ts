@@ -1,63 +1,49 @@
+import { calibrate, warmUpCalibration } from "./calibration.ts";
+import { type Choice, reasonAgainst, type Step, stepsOf } from "./order.ts";
 import type { Progress } from "./progress.ts";
+import type { Recording } from "./recording.ts";
 import { reasonOf } from "./report/reason.ts";
-import type { Results } from "./results.ts";
 import { Scene } from "./scene.ts";
 import type { Sizes } from "./sizes.ts";
 import type { Stores } from "./stores.ts";
 import type { Subject } from "./subject.ts";
 import type { Measured, Workload } from "./workload.ts";
 
-export interface Plan {
-  readonly workloads: readonly Workload[];
-  readonly subjects: readonly Subject[];
+export interface Plan extends Choice {
   readonly sizes: Sizes;
   readonly stores: Stores;
 }
 
-interface Step {
-  readonly workload: Workload;
-  readonly subject: Subject;
-  readonly round: number;
-}
-
-/** Every subject in turn, round after round, so that a slow minute of the machine meets them all. */
-export async function runAll(plan: Plan, results: Results, progress: Progress): Promise<void> {
-  const steps = stepsOf(plan, results);
+/** `kept` is called after every step: a run that is cut off leaves what it has. */
+export async function runAll(plan: Plan, recording: Recording, progress: Progress, kept: () => void): Promise<void> {
+  leaveOut(plan, recording);
+  const steps = stepsOf(plan);
   progress.begins(steps.length);
+  await warmUpCalibration();
   for (const step of steps) {
-    progress.starts(`${step.workload.title} · ${step.subject.title} · round ${step.round + 1}`);
+    const { workload, subject, round } = step;
+    progress.starts(`${workload.title} · ${subject.title} · round ${round + 1}`);
     try {
+      const machine = await calibrate();
       const measured = await measure(step, plan);
-      results.add(step.workload, step.subject, measured);
-      progress.ended(measured, step.workload.metrics(plan.sizes));
+      recording.add(workload, subject, round, machine, measured);
+      progress.ended(measured, workload.metrics(plan.sizes));
     } catch (error) {
       const text = `failed: ${reasonOf(error)}`;
-      results.remark(step.workload, step.subject, text);
+      recording.remark(workload, subject, text);
       progress.failed(text);
     }
+    kept();
   }
 }
 
-function stepsOf({ workloads, subjects, sizes }: Plan, results: Results): readonly Step[] {
-  const steps: Step[] = [];
+function leaveOut({ workloads, subjects }: Choice, recording: Recording): void {
   for (const workload of workloads) {
-    const able = subjects.filter((subject) => {
+    for (const subject of subjects) {
       const reason = reasonAgainst(workload, subject);
-      if (reason !== undefined) results.leaveOut(widest(workload, subject, workloads), subject, reason);
-      return reason === undefined;
-    });
-    for (let round = 0; round < (workload.once === true ? 1 : sizes.rounds); round += 1) {
-      const turn = able.filter((subject) => round === 0 || subject.variant !== true);
-      // Each round begins with another, so that nobody always follows the same neighbour's mess.
-      turn.push(...turn.splice(0, turn.length === 0 ? 0 : round % turn.length));
-      steps.push(...turn.map((subject) => ({ workload, subject, round })));
+      if (reason !== undefined) recording.leaveOut(widest(workload, subject, workloads), subject, reason);
     }
   }
-  return steps;
-}
-
-function reasonAgainst({ group, exclusive }: Workload, { without = {} }: Subject): string | undefined {
-  return without[group] ?? (exclusive ? without.keyed : undefined);
 }
 
 /** The group, where the subject does nothing of it. */

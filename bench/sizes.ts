@@ -3,16 +3,19 @@ export interface Sizes {
   readonly rounds: number;
   readonly submitItems: number;
   readonly items: number;
+  readonly concurrencies: readonly number[];
   readonly boxMs: number;
   /** Longer than the default poll of the slowest peer, 2 s, or it would be measured between two polls. */
   readonly keyedBoxMs: number;
   readonly latencyMs: number;
+  /** Items per second while latency is measured under load: about half of what the slowest peer can take. */
+  readonly rate: number;
   readonly keys: number;
   /** How many wait while submit and claim are measured. */
   readonly levels: readonly number[];
   /** How often, at each level: the median counts. */
   readonly cycles: number;
-  /** A level that is not reached in this time is left out for that subject. */
+  /** For loading all levels of one subject; those that are not reached by then are left out for it. */
   readonly loadMs: number;
   readonly hot: number;
   readonly waiting: number;
@@ -22,13 +25,15 @@ export const FULL: Sizes = {
   rounds: 3,
   submitItems: 200_000,
   items: 20_000,
+  concurrencies: [1, 16, 64],
   boxMs: 1_000,
   keyedBoxMs: 2_200,
-  latencyMs: 800,
+  latencyMs: 1_000,
+  rate: 400,
   keys: 1_000,
-  levels: [1_000, 100_000, 1_000_000],
+  levels: [1_000, 10_000, 100_000, 1_000_000],
   cycles: 5,
-  loadMs: 20_000,
+  loadMs: 120_000,
   hot: 100_000,
   waiting: 100_000,
 };
@@ -36,13 +41,19 @@ export const FULL: Sizes = {
 export const QUICK: Sizes = {
   ...FULL,
   rounds: 1,
-  items: 8_000,
-  boxMs: 400,
-  keyedBoxMs: 600,
-  latencyMs: 400,
-  levels: [1_000, 100_000],
+  items: 6_000,
+  concurrencies: [64],
+  boxMs: 300,
+  keyedBoxMs: 500,
+  latencyMs: 300,
+  levels: [1_000, 20_000],
   cycles: 2,
   loadMs: 4_000,
-  hot: 20_000,
-  waiting: 30_000,
+  hot: 10_000,
+  waiting: 10_000,
 };
+
+/** Those that can be set from the command line. */
+export type Settable = Partial<
+  Pick<Sizes, "rounds" | "items" | "concurrencies" | "rate" | "keys" | "levels" | "loadMs" | "hot" | "waiting">
+>;

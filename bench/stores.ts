@@ -10,7 +10,8 @@ const OPENERS: Readonly<Record<StoreKind, () => Promise<Store>>> = {
   "redis-everysec": () => openRedisStore("everysec"),
   "redis-always": () => openRedisStore("always"),
   postgres: openPostgresStore,
-  nats: openNatsStore,
+  nats: () => openNatsStore("default"),
+  "nats-always": () => openNatsStore("always"),
 };
 
 /** The stores of one run, each opened when it is first needed. */

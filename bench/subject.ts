@@ -1,5 +1,6 @@
 /**
- * What is compared. A subject is one file in `subjects/` that exports `subjects`; nothing else has to know of it.
+ * What is compared. A subject is one file in `subjects/` that exports `subjects`; nothing else has to know of it, unless
+ * it brings a store of its own, which is one file in `stores/` and a line in stores.ts.
  * The file is loaded by the main process too, which has no peers: import a peer inside `open`, never at the top.
  */
 import type { Item } from "./item.ts";
@@ -10,19 +11,30 @@ export const WORKLOAD_GROUPS = ["submit", "drain", "latency", "keyed", "next", "
 
 export type WorkloadGroup = (typeof WORKLOAD_GROUPS)[number];
 
+/** `synced`: on the disk when it is accepted. `buffered`: handed to the system, and on the disk some time later. */
+export const DURABILITY_CLASSES = ["synced", "buffered"] as const;
+
+export type DurabilityClass = (typeof DURABILITY_CLASSES)[number];
+
 export interface Subject {
   /** What `--subjects` names. A name selects its variants too: `bullmq` also `bullmq-always`. */
   readonly name: string;
   readonly title: string;
-  /** What an accepted item survives. */
+  /** Only within a class are figures compared like with like. */
+  readonly class: DurabilityClass;
+  /** What an accepted item survives, in words. */
   readonly durability: string;
   /** How it is configured, and why: shown under the tables. */
   readonly setup: string;
   readonly store: StoreKind;
   /** The npm package, for its version. None: part of this repository. */
   readonly package?: string;
-  /** An extra line beside its main one: measured in one round, and left out by `--quick` unless it is named. */
+  /** An extra line beside its main one: left out by `--quick` unless it is named. */
   readonly variant?: boolean;
+  /** Baton on one of its stores: the others are held against it. */
+  readonly baseline?: boolean;
+  /** Not a queue, but what its store could do at best. */
+  readonly ceiling?: boolean;
   /** Compared with this baseline only: it says something about the store that they share. */
   readonly against?: string;
   /** What it does not do, and why. Without `keyed` it has no keys, and takes no part wherever they are needed. */

@@ -1,10 +1,7 @@
 import { BadArgument } from "./arguments.ts";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Subject } from "./subject.ts";
-
-/** What everything is compared with: Baton, on each of its stores. */
-export const BASELINES: readonly string[] = ["sqlite", "baton-nats"];
+import { DURABILITY_CLASSES, type Subject } from "./subject.ts";
 
 const FOLDER = join(import.meta.dirname, "subjects");
 
@@ -14,7 +11,11 @@ export async function allSubjects(): Promise<readonly Subject[]> {
   const found = await Promise.all(
     files.map(async (file) => (await import(join(FOLDER, file))) as { readonly subjects: readonly Subject[] }),
   );
-  return found.flatMap(({ subjects }) => subjects);
+  const all = found.flatMap(({ subjects }) => subjects);
+  // Nothing but this would notice: a subject without a class is compared with nobody.
+  const vague = all.find((subject) => !DURABILITY_CLASSES.includes(subject.class));
+  if (vague !== undefined) throw new Error(`The subject ${vague.name} has to say its class: synced or buffered.`);
+  return all;
 }
 
 export async function findSubject(name: string): Promise<Subject> {
@@ -32,14 +33,16 @@ export function selectSubjects(all: readonly Subject[], names: readonly string[]
         `There is no subject ${name}. There are: ${all.map((subject) => subject.name).join(", ")}.`,
       );
   }
-  const chosen = all.filter((subject) => names.some((name) => isNamed(subject, name)));
-  const baselines = new Set(chosen.flatMap(({ name, against }) => against ?? (BASELINES.includes(name) ? name : [])));
-  if (baselines.size === 0) baselines.add(BASELINES[0] ?? "");
-  return all.filter((subject) => chosen.includes(subject) || baselines.has(subject.name));
-}
-
-export function isComparedWith({ name, against }: Subject, baseline: string): boolean {
-  return name !== baseline && (against === undefined || against === baseline);
+  const chosen = new Set(all.filter((subject) => names.some((name) => isNamed(subject, name))));
+  // Only the main baselines are brought along; a class that has one of its own needs no other.
+  const classes = new Set(Array.from(chosen).flatMap((one) => (one.against === undefined ? one.class : [])));
+  for (const one of chosen) if (one.baseline === true) classes.delete(one.class);
+  return all.filter(
+    (subject) =>
+      chosen.has(subject) ||
+      [...chosen].some(({ against }) => against === subject.name) ||
+      (subject.baseline === true && subject.variant !== true && classes.has(subject.class)),
+  );
 }
 
 function isNamed(subject: Subject, name: string): boolean {

@@ -10,8 +10,8 @@ export interface Metric {
 }
 
 export interface Measured {
-  /** By the metric's name. What is missing could not be measured. */
-  readonly values: Readonly<Record<string, number>>;
+  /** By the metric's name; several where it was measured again and again. What is missing could not be measured. */
+  readonly values: Readonly<Record<string, number | readonly number[]>>;
   /** Promises broken while it ran, or what could not be measured: shown with the figures. */
   readonly remarks?: readonly string[];
   /** Lost exclusivity, order or items: in Baton, a failure of the run. */
@@ -24,8 +24,10 @@ export interface Workload {
   readonly title: string;
   /** One item per key at a time, in order. Where it is not asked for, Baton gives each item its own key. */
   readonly exclusive: boolean;
-  /** Takes long and repeats inside: one round is enough. */
-  readonly once?: boolean;
+  /** Takes minutes and repeats inside: measured in the first round only, after everything else of it. */
+  readonly long?: boolean;
+  /** Says little that others do not say too: left out by `--quick` unless it is named. */
+  readonly extra?: boolean;
   metrics(sizes: Sizes): readonly Metric[];
   measure(scene: Scene, sizes: Sizes): Promise<Measured>;
 }

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
+import { cacheFolder } from "../stores/place.ts";
 import type { Reply, TaskInput, TaskName, TaskResult } from "./tasks.ts";
 
 /** No task takes longer, its box and the slowest peer's start and stop included. */
@@ -18,6 +19,8 @@ export class Child {
     this.#process = fork(script, [subject, location, exclusive ? "exclusive" : ""], {
       stdio: ["ignore", "ignore", "pipe", "ipc"],
       serialization: "advanced",
+      // A run starts hundreds of processes: what one has compiled, the next need not. Saves a third of a second each.
+      env: { ...process.env, NODE_COMPILE_CACHE: join(cacheFolder, "compiled") },
     });
     living.add(this.#process);
     this.#process.on("exit", () => living.delete(this.#process));

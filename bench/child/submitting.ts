@@ -45,19 +45,25 @@ export interface LoadTask {
   readonly line: Line;
   /** How many per call. */
   readonly bulk: number;
+  /** How many calls at a time. Default 1: call after call, so that the order is the line's. */
+  readonly calls?: number;
   readonly count: number;
   readonly boxMs: number;
 }
 
-/** Call after call, so that the order is the line's. */
-export async function load(client: Client, { line, bulk, count, boxMs }: LoadTask): Promise<Submitted> {
+export async function load(client: Client, { line, bulk, calls = 1, count, boxMs }: LoadTask): Promise<Submitted> {
   const source = sourceOf(line);
   const began = now();
+  let started = 0;
   let accepted = 0;
-  while (accepted < count && now() - began < boxMs) {
-    const items = source.take(Math.min(bulk, count - accepted));
-    await client.submitMany(items);
-    accepted += items.length;
-  }
+  const lane = async (): Promise<void> => {
+    while (started < count && now() - began < boxMs) {
+      const items = source.take(Math.min(bulk, count - started));
+      started += items.length;
+      await client.submitMany(items);
+      accepted += items.length;
+    }
+  };
+  await Promise.all(Array.from({ length: calls }, lane));
   return { count: accepted, ms: now() - began };
 }

@@ -1,10 +1,25 @@
 /** What the main process can ask of a child. */
 import type { Client } from "../subject.ts";
-import { knock, latencyAlone, type LatencyTask, listen, type Listener } from "./latency.ts";
+import {
+  greet,
+  knock,
+  latencyAlone,
+  type LatencyTask,
+  listen,
+  type Listener,
+  stream,
+  type Streamed,
+  type StreamTask,
+} from "./latency.ts";
 import { load, type LoadTask, submit, type SubmitTask, type Submitted } from "./submitting.ts";
 import { work, type WorkResult, type WorkTask } from "./working.ts";
 
-let stopListening: Listener["stop"] | undefined;
+let listener: Listener | undefined;
+
+export interface HeardTask {
+  readonly items: number;
+  readonly skip?: number;
+}
 
 export interface HoldTask {
   readonly concurrency: number;
@@ -19,13 +34,21 @@ export const tasks = {
   latencyAlone: (client: Client, task: LatencyTask): Promise<readonly number[]> => latencyAlone(client, task),
   knock: (client: Client, task: LatencyTask): Promise<number> => knock(client, task),
 
-  async listen(client: Client): Promise<void> {
-    ({ stop: stopListening } = await listen(client));
+  stream: (client: Client, task: StreamTask): Promise<Streamed> => stream(client, task),
+
+  async listen(client: Client, concurrency: number | undefined): Promise<void> {
+    listener = await listen(client, concurrency);
+  },
+
+  greet: (client: Client): Promise<void> => greet(client),
+
+  async up(): Promise<void> {
+    await listener?.up;
   },
 
   /** How long each took, once so many have come. */
-  async heard(_: Client, items: number): Promise<readonly number[]> {
-    return (await stopListening?.(items)) ?? [];
+  async heard(_: Client, { items, skip }: HeardTask): Promise<readonly number[]> {
+    return (await listener?.stop(items, skip)) ?? [];
   },
 
   /** Works with handlers that never end, and tells what this process then holds, in MiB. The process is of no use after it. */

@@ -1,30 +1,31 @@
 /** For the terminal: ratios first, then the figures. */
-import type { Figure, Row } from "../results.ts";
-import { formatNumber, formatRatio } from "./format.ts";
-import { type Comparison, comparisons, gaps, headline, type Report, TIE } from "./report.ts";
+import { formatRatio, formatSummary } from "./format.ts";
+import { TIE_RULE } from "./ratios.ts";
+import type { Comparison, Report, Row } from "./report.ts";
+import { gaps, headline, reliability, remarkLines } from "./words.ts";
 
 export function writeTable(report: Report): string {
-  const { rows, remarks } = report;
   return [
-    ...headline(report),
     "",
-    ...comparisons(report).flatMap(comparison),
-    ...rows.filter(({ figures }) => figures.size > 0).flatMap((row) => details(row, report)),
+    ...headline(report),
+    ...reliability(report),
+    ...(report.comparisons.length === 0 ? [] : ["Ratios: below 1 Baton is worse.", TIE_RULE]),
+    "",
+    ...report.comparisons.flatMap(comparison),
+    ...report.rows.flatMap((row) => details(row, report)),
     ...list("Not measured:", gaps(report)),
-    ...list(
-      "Remarks:",
-      remarks.map(({ workload, subject, text }) => `${workload} · ${subject}: ${text}`),
-    ),
+    ...list("Remarks:", remarkLines(report)),
   ].join("\n");
 }
 
-function comparison({ baseline, others, rows }: Comparison): readonly string[] {
+function comparison({ baseline, sameClass, others, rows }: Comparison): readonly string[] {
+  const durability = sameClass ? "as durable" : "of another durability";
   return [
-    `How many times better is ${baseline.title}? Below 1 it is worse, under ${TIE} × either way is a tie:`,
+    `How many times better is ${baseline.title}? Against what is ${durability}:`,
     "",
     ...align([
       ["", ...others.map(({ name }) => name)],
-      ...rows.map(({ title, ratios }) => [title].concat(ratios.map(formatRatio))),
+      ...rows.map(({ row, ratios }) => [row.title].concat(ratios.map(formatRatio))),
     ]),
     "",
   ];
@@ -37,14 +38,9 @@ function list(title: string, lines: readonly string[]): readonly string[] {
 function details({ title, metric, figures }: Row, { subjects }: Report): readonly string[] {
   const lines = subjects.flatMap((subject) => {
     const figure = figures.get(subject.name);
-    if (figure === undefined) return [];
-    return [[`  ${subject.title}`, formatNumber(figure.median), spread(figure)]];
+    return figure === undefined ? [] : [[`  ${subject.title}`, formatSummary(figure)]];
   });
   return [`${title} (${metric.unit}, ${metric.better} is better)`, ...align(lines), ""];
-}
-
-export function spread({ min, max }: Figure): string {
-  return min === max ? "" : `${formatNumber(min)} – ${formatNumber(max)}`;
 }
 
 /** The first column to the left, the others to the right. */

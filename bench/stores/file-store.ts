@@ -5,7 +5,8 @@ import type { Store } from "./store.ts";
 
 export function openFileStore(): Promise<Store> {
   return Promise.resolve({
-    version: undefined,
+    version: `SQLite ${process.versions["sqlite"] ?? ""}`.trim(),
+    settings: "through `node:sqlite`, write-ahead log, `synchronous` as each subject says",
     async fresh() {
       const folder = newFolder("file");
       return {

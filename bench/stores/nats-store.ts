@@ -6,12 +6,12 @@ import { memoryOf, signalToo } from "./server-process.ts";
 import type { FreshStore, Store } from "./store.ts";
 
 /** A server per measurement, as with Redis: neither its memory nor its files remember the one before. */
-export async function openNatsStore(): Promise<Store> {
+export async function openNatsStore(sync: "default" | "always"): Promise<Store> {
   const { version } = await findNatsServer();
 
   async function fresh(): Promise<FreshStore> {
     const folder = newFolder("nats");
-    const server = await startNatsServer({ folder });
+    const server = await startNatsServer({ folder, sync });
     const { pid } = server;
     const forget = signalToo({ kill: () => process.kill(pid, "SIGKILL") });
     return {
@@ -27,5 +27,11 @@ export async function openNatsStore(): Promise<Store> {
     };
   }
 
-  return { version: `NATS ${version}`, fresh, stop: () => Promise.resolve() };
+  const syncs = sync === "always" ? "`sync_interval: always`" : "`sync_interval` at its default of two minutes";
+  return {
+    version: `NATS ${version}`,
+    settings: `one server, JetStream in files, ${syncs}`,
+    fresh,
+    stop: () => Promise.resolve(),
+  };
 }

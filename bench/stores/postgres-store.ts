@@ -67,6 +67,8 @@ export async function openPostgresStore(): Promise<Store> {
 
   return {
     version: `PostgreSQL ${version ?? ""}`.trim(),
+    settings:
+      "`fsync on`, `synchronous_commit on`, `max_connections 200`, else as `initdb` leaves it; `VACUUM ANALYZE` after each load",
     fresh,
     // Fast shutdown: does not wait for clients.
     stop: () => server.stop("SIGINT"),

@@ -38,7 +38,8 @@ export async function openRedisStore(appendfsync: "everysec" | "always"): Promis
     };
   }
 
-  return { version: `Redis ${version}`, fresh, stop: () => Promise.resolve() };
+  const settings = `\`appendonly yes\`, \`appendfsync ${appendfsync}\`, no snapshots, \`maxmemory-policy noeviction\``;
+  return { version: `Redis ${version}`, settings, fresh, stop: () => Promise.resolve() };
 }
 
 function answersPing(port: number): Promise<boolean> {

@@ -1,9 +1,11 @@
 /** Where a subject keeps its items. */
-export type StoreKind = "file" | "redis-everysec" | "redis-always" | "postgres" | "nats";
+export type StoreKind = "file" | "redis-everysec" | "redis-always" | "postgres" | "nats" | "nats-always";
 
 export interface Store {
-  /** Such as "Redis 7.0.15". Undefined: nothing that has a version of its own. */
-  readonly version: string | undefined;
+  /** Such as "Redis 7.0.15". */
+  readonly version: string;
+  /** How it is set, for whoever wants the same. */
+  readonly settings: string;
   /** An empty one, for one measurement. */
   fresh(): Promise<FreshStore>;
   stop(): Promise<void>;

@@ -7,15 +7,18 @@ export const subjects: readonly Subject[] = [
   {
     name: "sqlite",
     title: "Baton, SQLite FULL",
+    class: "synced",
     durability: "power loss",
     setup:
       "Defaults: synchronous FULL, leases of 30 s. Every item is exclusive; where a workload has no keys, each item has its own.",
     store: "file",
+    baseline: true,
     open: ({ location }) => openBaton(`sqlite:${location}?synchronous=full`),
   },
   {
     name: "sqlite-normal",
     title: "Baton, SQLite NORMAL",
+    class: "buffered",
     durability: "crash of processes",
     setup: "As above with synchronous NORMAL: no fsync per transaction.",
     store: "file",

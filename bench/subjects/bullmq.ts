@@ -12,6 +12,7 @@ export const subjects: readonly Subject[] = [
   {
     name: "bullmq",
     title: "BullMQ, Redis everysec",
+    class: "buffered",
     durability: "power loss, but for the last second",
     setup: `Redis \`appendonly yes\`, \`appendfsync everysec\`, as its documentation recommends. ${setup}`,
     store: "redis-everysec",
@@ -22,6 +23,7 @@ export const subjects: readonly Subject[] = [
   {
     name: "bullmq-always",
     title: "BullMQ, Redis always",
+    class: "synced",
     durability: "power loss",
     setup: "As above with `appendfsync always`: the same durability as SQLite FULL.",
     store: "redis-always",

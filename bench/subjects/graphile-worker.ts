@@ -14,6 +14,7 @@ export const subjects: readonly Subject[] = [
   {
     name: "graphile",
     title: "graphile-worker, tuned",
+    class: "synced",
     durability: "power loss",
     setup:
       "PostgreSQL `synchronous_commit on`. As its performance page has it: a local queue of 500 and completion in batches; " +
@@ -25,6 +26,7 @@ export const subjects: readonly Subject[] = [
   {
     name: "graphile-default",
     title: "graphile-worker, defaults",
+    class: "synced",
     durability: "power loss",
     setup: "As above without the local queue and the batches, polling every 2 s.",
     store: "postgres",

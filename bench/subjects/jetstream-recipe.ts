@@ -17,6 +17,7 @@ export const subjects: readonly Subject[] = [
   {
     name: "jetstream-recipe",
     title: "JetStream, a message per subject",
+    class: "buffered",
     durability: "crash of processes; power loss, but for the last two minutes; not what waits for a busy key",
     setup:
       "As raw JetStream, but a subject per key, `max_msgs_per_subject: 1` and `discard_new_per_subject`: a submission is refused while " +

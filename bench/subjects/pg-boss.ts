@@ -15,6 +15,7 @@ export const subjects: readonly Subject[] = [
   {
     name: "pg-boss",
     title: "pg-boss, batches",
+    class: "synced",
     durability: "power loss",
     setup:
       `PostgreSQL \`synchronous_commit on\`. \`work\` with batches of ${BATCH} (${KEYED_BATCH} with keys), \`burstWhenBatchFull\` and \`notify\`. ` +
@@ -26,6 +27,7 @@ export const subjects: readonly Subject[] = [
   {
     name: "pg-boss-one",
     title: "pg-boss, one by one",
+    class: "synced",
     durability: "power loss",
     setup:
       "As above, but `fetch` and `complete` one item at a time in as many loops as the concurrency: " +

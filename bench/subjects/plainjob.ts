@@ -16,6 +16,7 @@ export const subjects: readonly Subject[] = [
   {
     name: "plainjob",
     title: "plainjob, SQLite FULL",
+    class: "synced",
     durability: "power loss",
     setup:
       "On `node:sqlite`, synchronous FULL instead of its own NORMAL. A worker runs one item at a time, so as many workers as the concurrency; they poll every second, its default.",

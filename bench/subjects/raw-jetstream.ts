@@ -10,12 +10,14 @@ export const subjects: readonly Subject[] = [
   {
     name: "jetstream",
     title: "raw JetStream",
+    class: "buffered",
     durability: "crash of processes; power loss, but for the last two minutes",
     setup:
       "The ceiling, not a queue: one work-queue stream with one subject, in files; every publish is acknowledged; a pull consumer " +
       "with a buffer of 256; an item is over when the server has confirmed its acknowledgement. Replies over one subscription and a map.",
     store: "nats",
     package: "@nats-io/transport-node",
+    ceiling: true,
     against: "baton-nats",
     without: { keyed: "has no keys" },
     open,

@@ -11,9 +11,11 @@ export const subjects: readonly Subject[] = [
   {
     name: "raw",
     title: "raw node:sqlite FULL",
+    class: "synced",
     durability: "power loss",
     setup: `The ceiling, not a queue: one table; submits of one turn of the event loop share a transaction; claim and delete by ${CLAIM}.`,
     store: "file",
+    ceiling: true,
     against: "sqlite",
     without: { latency: ONLY_LOOPS, keyed: ONLY_LOOPS, memory: ONLY_LOOPS },
     open,

@@ -16,11 +16,16 @@ const CYCLE_MS = 300;
 /** For what has to be there before it can be worked off. */
 const LONG_ENOUGH_MS = 10_000;
 const IN_FLIGHT = 256;
+/** Calls of a bulk each at the same time, while loading: a million would take some peers minutes otherwise. */
+const LOADING_CALLS = 2;
+/** So many are asked of the producer at once: a task of a child may not take more than two minutes. */
+const SLICE = 100_000;
 const CONCURRENCY = 64;
 
+/** In microseconds per item, of each cycle. */
 interface Costs {
-  readonly submit: number;
-  readonly work: number;
+  readonly submit: readonly number[];
+  readonly work: readonly number[];
 }
 
 function backlog(name: string, words: string, exclusive: boolean, lineOf: (sizes: Sizes) => Line): Workload {
@@ -29,7 +34,8 @@ function backlog(name: string, words: string, exclusive: boolean, lineOf: (sizes
     group: "backlog",
     title: `backlog, ${words}`,
     exclusive,
-    once: true,
+    long: true,
+    extra: !exclusive,
     metrics: ({ levels }) => [
       ...levels.flatMap((level) => [cost("submit", level), cost("work", level)]),
       growth("submit"),
@@ -38,7 +44,7 @@ function backlog(name: string, words: string, exclusive: boolean, lineOf: (sizes
     async measure(scene, sizes) {
       const { levels, loadMs, cycles: times } = sizes;
       const line = lineOf(sizes);
-      const values: Record<string, number> = {};
+      const values: Record<string, readonly number[]> = {};
       const remarks: string[] = [];
       let waiting = 0;
       let first: Costs | undefined;
@@ -46,7 +52,7 @@ function backlog(name: string, words: string, exclusive: boolean, lineOf: (sizes
       for (const level of levels) {
         waiting += await loader.load(level - waiting);
         if (waiting < level) {
-          remarks.push(`${level.toLocaleString("en")} waiting: cannot be reached in ${loadMs / 1_000} s`);
+          remarks.push(`${level.toLocaleString("en")} waiting: cannot be reached in ${loadMs / 1_000} s of loading`);
           break;
         }
         // The first level would pay for compiling the code, and growth would look like shrinking.
@@ -57,34 +63,44 @@ function backlog(name: string, words: string, exclusive: boolean, lineOf: (sizes
         values[`work-${level}`] = costs.work;
         first ??= costs;
         if (level === levels[0]) continue;
-        values["submit-growth"] = costs.submit / first.submit;
-        values["work-growth"] = costs.work / first.work;
+        values["submit-growth"] = growthOf(first.submit, costs.submit);
+        values["work-growth"] = growthOf(first.work, costs.work);
       }
       return { values, remarks };
     },
   };
 }
 
+/** Against the median of the first level, so that each cycle says how it compares. */
+function growthOf(first: readonly number[], last: readonly number[]): readonly number[] {
+  const base = median(first);
+  return last.map((one) => one / base);
+}
+
 /** Fills the store, but does not begin what cannot end in time. */
 class Loader {
   readonly #scene: Scene;
   readonly #line: Line;
-  readonly #boxMs: number;
+  #leftMs: number;
   #msPerItem = 0;
 
-  constructor(scene: Scene, line: Line, boxMs: number) {
+  constructor(scene: Scene, line: Line, leftMs: number) {
     this.#scene = scene;
     this.#line = line;
-    this.#boxMs = boxMs;
+    this.#leftMs = leftMs;
   }
 
   async load(count: number): Promise<number> {
-    if (count <= 0 || count * this.#msPerItem > this.#boxMs) return 0;
-    const task = { line: this.#line, bulk: BULK, count, boxMs: this.#boxMs };
-    const loaded = await this.#scene.producer.call("load", task);
-    if (loaded.count >= ENOUGH_TO_TELL) this.#msPerItem = loaded.ms / loaded.count;
-    await this.#scene.rest();
-    return loaded.count;
+    let done = 0;
+    while (done < count && (count - done) * this.#msPerItem <= this.#leftMs && this.#leftMs > 0) {
+      const task = { line: this.#line, bulk: BULK, calls: LOADING_CALLS, count: Math.min(count - done, SLICE) };
+      const loaded = await this.#scene.producer.call("load", { ...task, boxMs: this.#leftMs });
+      done += loaded.count;
+      this.#leftMs -= loaded.ms;
+      if (loaded.count >= ENOUGH_TO_TELL) this.#msPerItem = loaded.ms / loaded.count;
+    }
+    if (done > 0) await this.#scene.rest();
+    return done;
   }
 }
 
@@ -110,10 +126,12 @@ async function cycles(
       exclusive,
     });
     submit.push((submitted.ms / submitted.count) * 1_000);
-    work.push((worked.ms / worked.handled) * 1_000);
+    // A cycle in which nothing was handled after the warm-up has no cost, and an endless one would say nothing.
+    if (worked.handled > 0) work.push((worked.ms / worked.handled) * 1_000);
     left += submitted.count + topped.count - worked.seen;
   }
-  return { costs: { submit: median(submit), work: median(work) }, left };
+  if (work.length === 0) throw new Error("nothing was handled in the time of a cycle");
+  return { costs: { submit, work }, left };
 }
 
 const WORDS = { submit: "submit", work: "claim and settle" } as const;

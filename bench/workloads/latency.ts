@@ -1,10 +1,13 @@
 import { median, quantile } from "../report/statistics.ts";
+import type { Scene } from "../scene.ts";
 import type { Measured, Metric, Workload } from "../workload.ts";
 
-const METRICS: readonly Metric[] = [
-  { name: "p50", title: "p50", unit: "ms", better: "lower" },
-  { name: "p99", title: "p99", unit: "ms", better: "lower" },
-];
+function percentiles(words: string = ""): readonly Metric[] {
+  return [
+    { name: "p50", title: `${words}p50`, unit: "ms", better: "lower" },
+    { name: "p99", title: `${words}p99`, unit: "ms", better: "lower" },
+  ];
+}
 
 function measured(latencies: readonly number[]): Measured {
   return { values: { p50: median(latencies), p99: quantile(latencies, 0.99) } };
@@ -15,7 +18,8 @@ const oneProcess: Workload = {
   group: "latency",
   title: "submit → handler starts, idle, one process",
   exclusive: false,
-  metrics: () => METRICS,
+  extra: true,
+  metrics: () => percentiles(),
   async measure({ producer }, { latencyMs }) {
     return measured(await producer.call("latencyAlone", { boxMs: latencyMs }));
   },
@@ -26,12 +30,44 @@ const twoProcesses: Workload = {
   group: "latency",
   title: "submit → handler starts, idle, two processes",
   exclusive: false,
-  metrics: () => METRICS,
-  async measure({ producer, worker }, { latencyMs }) {
-    await worker.call("listen");
-    const items = await producer.call("knock", { boxMs: latencyMs });
-    return measured(await worker.call("heard", items));
+  metrics: () => percentiles(),
+  async measure(scene, { latencyMs }) {
+    await begin(scene, 1);
+    const items = await scene.producer.call("knock", { boxMs: latencyMs });
+    return measured(await scene.worker.call("heard", { items }));
   },
 };
 
-export const latencyWorkloads: readonly Workload[] = [oneProcess, twoProcesses];
+async function begin({ producer, worker }: Scene, concurrency: number): Promise<void> {
+  await worker.call("listen", concurrency);
+  await producer.call("greet");
+  await worker.call("up");
+}
+
+const CONCURRENCY = 16;
+/** Two of the boxes of an idle measurement: the first is spent on reaching a steady state, and not counted. */
+const BOXES = 2;
+/** So much longer than planned may the submissions take before it is said. */
+const LATE = 1.2;
+
+const loaded: Workload = {
+  name: "latency-loaded",
+  group: "latency",
+  title: "submit → handler starts, loaded",
+  exclusive: false,
+  metrics: ({ rate }) => percentiles(`${rate} items a second, `),
+  async measure(scene, { latencyMs, rate }) {
+    const boxMs = latencyMs * BOXES;
+    await begin(scene, CONCURRENCY);
+    const { items, ms } = await scene.producer.call("stream", { boxMs, rate });
+    const skip = Math.floor(items / BOXES);
+    const latencies = await scene.worker.call("heard", { items, skip });
+    const late = ms > boxMs * LATE ? [`took ${Math.round((items / ms) * 1_000)} of ${rate} items a second`] : [];
+    // They are not waited for, but nor are they kept quiet: without them the figures are better than the truth.
+    const missed = items - skip - latencies.length;
+    const open = missed > 0 ? [`${missed.toLocaleString("en")} items had not started 3 s after the last`] : [];
+    return { ...measured(latencies), remarks: [...late, ...open] };
+  },
+};
+
+export const latencyWorkloads: readonly Workload[] = [oneProcess, twoProcesses, loaded];

@@ -9,7 +9,6 @@ export const memoryWorkload: Workload = {
   group: "memory",
   title: "memory",
   exclusive: false,
-  once: true,
   metrics: ({ waiting }) => [
     {
       name: "total",

@@ -1,12 +1,16 @@
 /** Items that were submitted beforehand, worked off by one process: with a key per item, and with keys that have lines. */
 import type { WorkResult } from "../child/working.ts";
 import type { Line, Order } from "../item.ts";
+import type { Sizes } from "../sizes.ts";
 import type { Measured, Metric, Workload } from "../workload.ts";
 import { loadAll } from "./loading.ts";
 
 const RATE: Metric = { name: "rate", title: "", unit: "items/s", better: "higher" };
 const KEYED_CONCURRENCY = 64;
-const WARM_UP = 2_000;
+/** A third of what there is, so that a small count leaves something to be measured. */
+function warmUpOf(items: number): number {
+  return Math.min(2_000, Math.floor(items / 3));
+}
 
 function draining(concurrency: number): Workload {
   return {
@@ -22,7 +26,7 @@ function draining(concurrency: number): Workload {
         expect: "backlog",
         count: items,
         boxMs,
-        warmUp: WARM_UP,
+        warmUp: warmUpOf(items),
         exclusive: false,
       });
       return rateOf(result);
@@ -36,6 +40,7 @@ function keyed(order: Order, words: string): Workload {
     group: "keyed",
     title: `keyed exclusive, ${words}`,
     exclusive: true,
+    extra: order === "round-robin",
     metrics: () => [RATE],
     async measure(scene, { items, keys, keyedBoxMs }) {
       await loadAll(scene, { order, keys, total: items });
@@ -44,7 +49,7 @@ function keyed(order: Order, words: string): Workload {
         expect: "backlog",
         count: items,
         boxMs: keyedBoxMs,
-        warmUp: WARM_UP,
+        warmUp: warmUpOf(items),
         exclusive: true,
       });
       return rateOf(result);
@@ -90,7 +95,9 @@ export function remarksOn({ seen, duplicates, overlaps, outOfOrder }: WorkResult
   ];
 }
 
-export const drainWorkloads: readonly Workload[] = [draining(16), draining(64)];
+export function drainWorkloads({ concurrencies }: Sizes): readonly Workload[] {
+  return concurrencies.map(draining);
+}
 
 export const keyedWorkloads: readonly Workload[] = [
   keyed("round-robin", "round-robin"),
