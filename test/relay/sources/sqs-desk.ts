@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
 import { type FauxqsServer, startFauxqs } from "fauxqs";
-import type { Source, SourceMessage } from "../../../src/relay/source.ts";
+import type { Source } from "../../../src/relay/source.ts";
 import type { SqsSettings } from "../../../src/relay/sources/sqs/sqs-settings.ts";
 import { openSqs } from "../../../src/relay/sources/sqs/sqs-source.ts";
 
@@ -50,20 +50,8 @@ export async function openSqsDesk(): Promise<SqsDesk & AsyncDisposable> {
 }
 
 /** A source that is closed when the test ends. */
-export async function sourceOf(t: TestContext, settings: SqsSettings): Promise<Source> {
+export async function sqsSourceOf(t: TestContext, settings: SqsSettings): Promise<Source> {
   const source = await openSqs(settings);
   t.after(() => source.close());
   return source;
-}
-
-export const never: AbortSignal = new AbortController().signal;
-
-export async function receiveOne(source: Source): Promise<SourceMessage> {
-  const [message] = await source.receive({ max: 1, signal: never });
-  if (message === undefined) throw new Error("a receive without a signal ended without a message");
-  return message;
-}
-
-export function textOf(message: SourceMessage): string {
-  return new TextDecoder().decode(message.data);
 }

@@ -23,6 +23,11 @@ export interface PollLineOptions {
   readonly polls: number;
   /** How long the queue holds a poll open. */
   readonly waitMs: number;
+  /**
+   * Whether one request may ask for one message only. A queue that keeps groups in order may answer one request with several messages of a
+   * group, which would then be worked on side by side; after one alone, it keeps the others back.
+   */
+  readonly isOneByOne: () => boolean;
   /** One request. Without `wait` it answers at once. The signal fires only when the line is closed. */
   readonly fetch: (request: FetchRequest) => Promise<readonly SourceMessage[]>;
   readonly random?: () => number;
@@ -70,13 +75,7 @@ export class PollLine {
     if (this.#isClosed) throw new Closed(`Source ${this.#options.name}`);
     const kept = this.#takeKept(max);
     if (kept.length > 0) return kept;
-    if (!signal.aborted) return await this.#wait(max, signal);
-    // Whoever only tries is told at once that the queue cannot be reached, as often as it is true.
-    return await this.#options.fetch({
-      most: Math.min(max, this.#options.most),
-      wait: false,
-      signal: this.#closing.signal,
-    });
+    return signal.aborted ? await this.#try(max) : await this.#wait(max, signal);
   }
 
   async close(): Promise<void> {
@@ -89,6 +88,17 @@ export class PollLine {
     const timer = setTimeout(() => this.#closing.abort(), LINGER_MS);
     await Promise.all([...returned, ...this.#polls.values()]);
     clearTimeout(timer);
+  }
+
+  async #try(max: number): Promise<readonly SourceMessage[]> {
+    const { most, polls, isOneByOne, fetch } = this.#options;
+    const ask = (count: number): Promise<readonly SourceMessage[]> =>
+      fetch({ most: isOneByOne() ? 1 : count, wait: false, signal: this.#closing.signal });
+    const first = await ask(Math.min(max, most));
+    if (!isOneByOne() || first.length === 0 || max === 1) return first;
+    // There was something, so there may be more in other groups.
+    const others = await Promise.allSettled(Array.from({ length: Math.min(max - 1, polls) }, () => ask(1)));
+    return [...first, ...others.flatMap((other) => (other.status === "fulfilled" ? other.value : []))];
   }
 
   #wait(max: number, signal: AbortSignal): Promise<readonly SourceMessage[]> {
@@ -132,11 +142,11 @@ export class PollLine {
   }
 
   #open(): void {
-    const { polls, most, waitMs } = this.#options;
+    const { polls, most, waitMs, isOneByOne } = this.#options;
     for (;;) {
       const missing = sum(this.#waiters, "max") - sum(this.#polls.keys(), "most");
       if (missing <= 0 || this.#polls.size >= polls || this.#isClosed) return;
-      const poll = { most: Math.min(most, missing), endsAt: performance.now() + waitMs };
+      const poll = { most: isOneByOne() ? 1 : Math.min(most, missing), endsAt: performance.now() + waitMs };
       this.#polls.set(poll, this.#run(poll));
     }
   }
