@@ -1,6 +1,6 @@
 /** A message of a queue that hides what it handed out for a time, and shows it again when nobody says more. */
 import type { GiveBackRequest, SourceMessage } from "../../source.ts";
-import { Hold, MessageLost, moment } from "./hold.ts";
+import { Hold, MessageLost } from "./hold.ts";
 
 export interface MessageParts {
   readonly source: string;
@@ -66,7 +66,7 @@ export class HeldMessage implements SourceMessage {
     // What is left is too short to be asked for in whole seconds: the queue would refuse.
     if (leftMs < 2_000) throw this.#hold.lose("it was held for as long as the queue allows");
     const forMs = Math.min(this.holdMs, leftMs - 1_000);
-    const since = moment();
+    const since = this.#hold.now();
     await this.#tell(() => this.#queue.hide(forMs));
     this.#hold.extended(since, forMs);
   }

@@ -1,5 +1,7 @@
 /** How long a message is surely this process's: until the queue would show it to others, less a margin for clocks and the way. */
-import { BatonError, leaseMarginMs } from "../../../index.ts";
+import { type Clock, type Instant, instant, systemClock, type Timer } from "../../../domain/clock.ts";
+import { BatonError } from "../../../domain/errors.ts";
+import { leaseLeftMs, leaseMarginMs } from "../../../domain/lease.ts";
 
 /** The message is, or may be any moment, somebody else's. */
 export class MessageLost extends BatonError {
@@ -16,41 +18,48 @@ export class MessageLost extends BatonError {
 export class Hold {
   readonly #source: string;
   readonly #id: string;
+  readonly #clock: Clock;
   readonly #lost = new AbortController();
+  #since: Instant;
+  #holdMs: number;
   #lostBy: MessageLost | undefined;
-  #timer: NodeJS.Timeout | undefined;
-  #wallEnd = 0;
-  #monotonicEnd = 0;
+  #timer: Timer | undefined;
   #isEnded = false;
 
-  constructor(source: string, id: string, holdMs: number) {
+  constructor(source: string, id: string, holdMs: number, clock: Clock = systemClock) {
     this.#source = source;
     this.#id = id;
-    this.extended(moment(), holdMs);
+    this.#clock = clock;
+    this.#since = instant(clock);
+    this.#holdMs = holdMs;
+    this.#watch();
   }
 
   get lost(): AbortSignal {
     return this.#lost.signal;
   }
 
+  now(): Instant {
+    return instant(this.#clock);
+  }
+
   /** @param since from before the request was sent, so that the hold ends here before it ends in the queue */
-  extended(since: Moment, holdMs: number): void {
+  extended(since: Instant, holdMs: number): void {
     if (this.#isEnded || this.#lostBy !== undefined) return;
-    const usableMs = holdMs - leaseMarginMs(holdMs);
-    this.#wallEnd = since.wall + usableMs;
-    this.#monotonicEnd = since.monotonic + usableMs;
+    this.#since = since;
+    this.#holdMs = holdMs;
     this.#watch();
   }
 
-  /** Throws when the message is not surely this process's: computed from both clocks, because a timer may be late. */
+  /** Throws when the message is not surely this process's: computed from the clock, because a timer may be late. */
   check(): void {
-    if (this.#leftMs() <= 0) this.lose("its time is over, and it was not extended");
+    if (this.#leftMs() <= 0) this.#runOut();
     if (this.#lostBy !== undefined) throw this.#lostBy;
     if (this.#isEnded) throw new MessageLost(this.#source, this.#id, "it has been settled already");
   }
 
   lose(why: string, cause?: unknown): MessageLost {
-    clearTimeout(this.#timer);
+    this.#timer?.cancel();
     this.#lostBy ??= new MessageLost(this.#source, this.#id, why, { cause });
     if (!this.#isEnded) this.#lost.abort(this.#lostBy);
     return this.#lostBy;
@@ -59,30 +68,23 @@ export class Hold {
   /** The message was settled: nothing can be lost any more. */
   end(): void {
     this.#isEnded = true;
-    clearTimeout(this.#timer);
+    this.#timer?.cancel();
+  }
+
+  #runOut(): void {
+    this.lose("its time is over, and it was not extended");
   }
 
   #leftMs(): number {
-    const now = moment();
-    return this.#isEnded ? Infinity : Math.min(this.#wallEnd - now.wall, this.#monotonicEnd - now.monotonic);
+    if (this.#isEnded) return Infinity;
+    return leaseLeftMs(this.#clock, this.#since, this.#holdMs, leaseMarginMs(this.#holdMs));
   }
 
   #watch(): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
-      if (this.#leftMs() <= 0) this.lose("its time is over, and it was not extended");
+    this.#timer?.cancel();
+    this.#timer = this.#clock.setTimer(this.#leftMs() + 1, () => {
+      if (this.#leftMs() <= 0) this.#runOut();
       else this.#watch();
-    }, this.#leftMs() + 1);
-    this.#timer.unref();
+    });
   }
-}
-
-/** One reading of both clocks: the wall clock is stepped by people, the monotonic one stands still while a machine sleeps. */
-export interface Moment {
-  readonly wall: number;
-  readonly monotonic: number;
-}
-
-export function moment(): Moment {
-  return { wall: Date.now(), monotonic: performance.now() };
 }

@@ -11,7 +11,7 @@
  *
  * Polls never ask for more messages than are waited for at that time.
  */
-import { Closed } from "../../../index.ts";
+import { Closed } from "../../../domain/errors.ts";
 import type { SourceMessage } from "../../source.ts";
 import { Backoff } from "./backoff.ts";
 

@@ -1,5 +1,5 @@
 /** What Pub/Sub refuses, by the number of the gRPC status, as errors that say what to do. */
-import { BatonError } from "../../../index.ts";
+import { BatonError } from "../../../domain/errors.ts";
 import { MessageLost } from "../polling/hold.ts";
 
 export const STATUS = {

@@ -1,6 +1,6 @@
 /** The official client, loaded only when a source needs it. */
 import type * as Sqs from "@aws-sdk/client-sqs";
-import { BatonError } from "../../../index.ts";
+import { BatonError } from "../../../domain/errors.ts";
 import type { SqsSettings } from "./sqs-settings.ts";
 
 export type Sdk = typeof Sqs;

@@ -1,5 +1,5 @@
 /** What AWS refuses, by the name of the refusal, as errors that say what to do. */
-import { BatonError } from "../../../index.ts";
+import { BatonError } from "../../../domain/errors.ts";
 import { MessageLost } from "../polling/hold.ts";
 
 const MISSING: ReadonlySet<string> = new Set(["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"]);
