@@ -110,6 +110,8 @@ export interface RelayMessage extends Content {
   readonly source: string;
   readonly key: string | undefined;
   readonly attempt: number;
+  /** What the form of the route puts beside the data: `ce-…` in binary mode. */
+  readonly headers: Readonly<Record<string, string>>;
   /** Rises with each lease of the key, where there is one. */
   readonly fence: number | undefined;
   readonly sentAt: number | undefined;
@@ -155,7 +157,7 @@ export type HttpTarget =
 export interface FatalSettings {
   /** HTTP statuses, or exit codes of a command, that mean "do not try again". */
   readonly codes: readonly number[];
-  readonly then: "dead-letter" | "drop";
+  readonly action: "dead-letter" | "drop";
 }
 
 export interface BreakerSettings {
@@ -203,7 +205,7 @@ export const DEFAULT_HTTP: Omit<HttpSettings, "target"> = {
   timeoutMs: 60_000,
   connectTimeoutMs: 5_000,
   perHost: 1_000,
-  fatal: { codes: [], then: "dead-letter" },
+  fatal: { codes: [], action: "dead-letter" },
   replies: "status",
   breaker: { failures: 10, openMs: 10_000 },
   signingSecrets: [],
@@ -212,7 +214,7 @@ export const DEFAULT_HTTP: Omit<HttpSettings, "target"> = {
 export const DEFAULT_COMMAND: Omit<CommandSettings, "command"> = {
   type: "command",
   arguments: [],
-  fatal: { codes: [], then: "dead-letter" },
+  fatal: { codes: [], action: "dead-letter" },
   timeoutMs: 3_600_000,
 };
 

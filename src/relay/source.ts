@@ -8,6 +8,8 @@
 export interface Source {
   /** As the configuration calls it. */
   readonly name: string;
+  /** Where the source's own keys are exclusive already, for sources that are Baton queues. */
+  readonly domain?: string;
 
   /**
    * Resolves with up to `max` messages as soon as there is at least one, without polling where the queue can hold a request open; with
