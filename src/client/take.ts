@@ -51,11 +51,21 @@ export interface TakeRequest {
   readonly signal: AbortSignal | undefined;
 }
 
+/** A store has so many of its usual round trips to say that nothing is ready, within these bounds. */
+const TRY_ROUND_TRIPS = 5;
+const SHORTEST_TRY_MS = 1;
+const LONGEST_TRY_MS = 200;
+/** Before any round trip was seen. */
+const FIRST_ROUND_TRIP_MS = 10;
+/** The weight of the newest round trip. */
+const NEWEST_SHARE = 1 / 8;
+
 /** Takes items by hand, without a worker, and keeps their leases. One per queue object and lease. */
 export class Taker {
   readonly #shared: Shared;
   readonly #keeper: LeaseKeeper;
   readonly #taken = new Set<Taken<unknown>>();
+  #roundTripMs = FIRST_ROUND_TRIP_MS;
   #quiet: PromiseWithResolvers<void> | undefined;
 
   constructor(shared: Shared, leaseMs: number) {
@@ -66,7 +76,9 @@ export class Taker {
   async take<T>(request: TakeRequest): Promise<readonly TakenItem<T>[]> {
     const { engine, clock } = this.#shared;
     const { queue, worker, max, leaseMs, patienceMs } = request;
-    using patience = new Patience(clock, request.waitMs, request.signal);
+    // A claim that is not to wait at all gets nothing: an engine is asked, and called off when it should have answered.
+    const isTry = request.waitMs === 0 || request.signal?.aborted === true;
+    using patience = isTry ? new Patience(clock, this.#tryMs) : new Patience(clock, request.waitMs, request.signal);
     const grants = await engine.claim({ queue, worker, max, leaseMs, patienceMs, signal: patience.signal });
     return grants.map((grant) => this.#begin<T>(grant, request)).filter(({ lease }) => lease.leftMs > 0);
   }
@@ -82,10 +94,21 @@ export class Taker {
     this.#keeper.stop();
   }
 
+  get #tryMs(): number {
+    return Math.min(Math.max(this.#roundTripMs * TRY_ROUND_TRIPS, SHORTEST_TRY_MS), LONGEST_TRY_MS);
+  }
+
+  #noteRoundTrip(ms: number): void {
+    this.#roundTripMs += (ms - this.#roundTripMs) * NEWEST_SHARE;
+  }
+
   /** A lease that ran out on its way is left alone: it is not ours. */
   #begin<T>(grant: Grant, { leaseMs, retry }: TakeRequest): TakenItem<T> {
     const run = new Run(grant, leaseMs, this.#shared.clock, (changed) => this.#keeper.noteProgress(changed));
-    const taken = new Taken<T>(this.#shared, run, retry, () => this.#end(taken));
+    const taken = new Taken<T>(this.#shared, run, retry, {
+      end: () => this.#end(taken),
+      roundTrip: (ms) => this.#noteRoundTrip(ms),
+    });
     if (run.leftMs <= 0) return taken;
     this.#keeper.add(run);
     this.#taken.add(taken);
@@ -103,6 +126,11 @@ export class Taker {
   }
 }
 
+interface Listener {
+  readonly end: () => void;
+  readonly roundTrip: (ms: number) => void;
+}
+
 /**
  *   taken ──done, retry, dead, release──▶ settled
  *     └──its time runs out, or the store says so──▶ lost (the signal fires; settling throws)
@@ -112,15 +140,15 @@ class Taken<T> implements TakenItem<T> {
   readonly run: Run;
   readonly #shared: Shared;
   readonly #retry: RetryPolicy;
-  readonly #onEnd: () => void;
+  readonly #on: Listener;
   #settled = false;
 
-  constructor(shared: Shared, run: Run, retry: RetryPolicy, onEnd: () => void) {
+  constructor(shared: Shared, run: Run, retry: RetryPolicy, on: Listener) {
     this.item = new WorkItem<T>(run.grant.item);
     this.run = run;
     this.#shared = shared;
     this.#retry = retry;
-    this.#onEnd = onEnd;
+    this.#on = on;
   }
 
   get lease(): HeldLease {
@@ -149,7 +177,7 @@ class Taken<T> implements TakenItem<T> {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#settled || this.run.lost) return this.#onEnd();
+    if (this.#settled || this.run.lost) return this.#on.end();
     try {
       await this.release();
     } catch (error) {
@@ -165,15 +193,18 @@ class Taken<T> implements TakenItem<T> {
     this.#settled = true;
     // Not certain any more: to settle now could end the work of another holder.
     if (this.run.lost || this.run.leftMs <= 0) {
-      this.#onEnd();
+      this.#on.end();
       this.run.lose("its time ran out before it was settled");
       throw new LeaseLost(queue, key, fence, "its time ran out before it was settled");
     }
     // Not renewed from here on: a renewal that overtakes the settlement would look like a loss.
-    this.#onEnd();
+    this.#on.end();
+    const { clock } = this.#shared;
+    const began = clock.monotonic();
     const [result] = await settleUntilCertain(this.#shared, [
       { run: this.run, settlement: { lease: this.run.grant.lease, ending } },
     ]);
+    this.#on.roundTrip(clock.monotonic() - began);
     if (result !== "settled") throw new LeaseLost(queue, key, fence, "the store no longer has it");
   }
 }

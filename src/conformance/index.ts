@@ -22,3 +22,14 @@ export {
 } from "./locks/run.ts";
 export { type ContenderWish, LockScene } from "./locks/scene.ts";
 export type { LocksTarget } from "./locks/target.ts";
+export type { SourceCase, SourcePromise } from "./relay/case.ts";
+export { sourceCases } from "./relay/cases.ts";
+export {
+  runSourceCase,
+  runSourceConformance,
+  type SourceConformanceOptions,
+  type SourceConformanceResult,
+  type SourceConformanceSummary,
+} from "./relay/run.ts";
+export { SourceScene, type Stage } from "./relay/scene.ts";
+export type { SentMessage, SourceNeed, SourceQueue, SourceTarget } from "./relay/target.ts";
