@@ -122,7 +122,7 @@ export interface RelayMessage extends Content {
 export interface HttpSettings {
   readonly type: "http";
   readonly target: HttpTarget;
-  readonly method: "POST" | "PUT" | "PATCH";
+  readonly method: "POST" | "PUT" | "PATCH" | "GET";
   readonly headers: Readonly<Record<string, string>>;
   /** Instead of the message's own. */
   readonly contentType: string | undefined;

@@ -16,7 +16,7 @@ describe("SQS", () => {
   test("a message arrives with its id, attributes, attempt and time, and is gone when acknowledged", async (t) => {
     const settings = desk.queue();
     const source = await sqsSourceOf(t, settings);
-    const id = desk.send(settings.queue, "hello", {
+    const id = desk.send(settings.queue, "déjà vu", {
       messageAttributes: {
         colour: { DataType: "String", StringValue: "red" },
         "Content-Type": { DataType: "String", StringValue: "text/markdown" },
@@ -24,7 +24,7 @@ describe("SQS", () => {
     });
     const message = await receiveOne(source);
     assert.equal(message.id, id);
-    assert.equal(textOf(message), "hello");
+    assert.equal(textOf(message), "déjà vu");
     assert.equal(message.attributes["colour"], "red");
     assert.equal(message.attributes["AWS.ApproximateReceiveCount"], "1");
     assert.equal(message.contentType, "text/markdown");

@@ -8,7 +8,7 @@ import type { FetchRequest } from "../polling/poll-line.ts";
 import { type Clients, openClients, type Sdk } from "./pubsub-client.ts";
 import { type Bury, deadLettersOf } from "./pubsub-dead-letters.ts";
 import { failuresOf, pubsubError, type PubsubRequest, STATUS, statusOf } from "./pubsub-errors.ts";
-import type { PubsubSettings } from "./pubsub-settings.ts";
+import { LONGEST_ACK_DEADLINE_MS, type PubsubSettings } from "./pubsub-settings.ts";
 import { pull } from "./pull.ts";
 
 export interface Subscription {
@@ -27,8 +27,6 @@ interface Found {
   readonly bury: Bury | undefined;
 }
 
-/** The most that one extension lasts, and so the longest that a message is kept away. */
-const LONGEST_SECONDS = 600;
 /** The shortest that a subscription can be set to. */
 const SHORTEST_SECONDS = 10;
 /** Well below the 512 KiB that a request may have: an id has about 200 characters. */
@@ -53,7 +51,7 @@ const REQUEST = {
 export function openSubscription(sdk: Sdk, settings: PubsubSettings): Subscription {
   const { name: source, subscription } = settings;
   const about = (what: string): PubsubRequest => ({ source, subscription, what });
-  const holdSeconds = Math.min(LONGEST_SECONDS, Math.max(1, Math.ceil(settings.ackDeadlineMs / 1_000)));
+  const holdSeconds = Math.ceil(Math.min(LONGEST_ACK_DEADLINE_MS, Math.max(1_000, settings.ackDeadlineMs)) / 1_000);
   let known: Found | undefined;
   let finding: Promise<Found> | undefined;
   const find = async (): Promise<Found> => {
@@ -111,7 +109,7 @@ export function openSubscription(sdk: Sdk, settings: PubsubSettings): Subscripti
       holdMs: seconds * 1_000,
       queue: {
         longestHoldMs: Infinity,
-        longestDelayMs: LONGEST_SECONDS * 1_000,
+        longestDelayMs: LONGEST_ACK_DEADLINE_MS,
         hide: (ms) => deadlines.add({ ackId, seconds: Math.ceil(ms / 1_000) }),
         remove: () => acknowledgements.add(ackId),
         copyToDeadLetters: bury === undefined ? undefined : (reason) => bury(message, reason),

@@ -15,7 +15,7 @@ import { attributeNumber, attributesOf } from "./sqs-attributes.ts";
 import { clientOf, type Sdk, urlOf } from "./sqs-client.ts";
 import { type Bury, deadLettersOf } from "./sqs-dead-letters.ts";
 import { type SqsRequest, sqsError } from "./sqs-errors.ts";
-import type { SqsSettings } from "./sqs-settings.ts";
+import { LONGEST_HOLD_MS, type SqsSettings } from "./sqs-settings.ts";
 
 export interface SqsQueue {
   fetch(request: FetchRequest): Promise<readonly SourceMessage[]>;
@@ -30,8 +30,6 @@ interface Found {
 
 /** The most that SQS waits. */
 export const WAIT_SECONDS = 20;
-/** SQS holds no message for longer in all, however often it is extended. */
-const LONGEST_HOLD_MS = 12 * 3_600_000;
 const BATCH = { most: 10, requests: 8 };
 /** A connection that died without a word is given up so long after the poll should have ended. */
 const LATE_MS = 10_000;

@@ -1,3 +1,8 @@
+/** As SQS has it for new queues. */
+export const DEFAULT_VISIBILITY_MS = 30_000;
+/** SQS holds no message for longer in all, however often it is extended. */
+export const LONGEST_HOLD_MS: number = 12 * 3_600_000;
+
 export interface SqsSettings {
   readonly name: string;
   /** A queue's name, or its URL. */
