@@ -110,7 +110,9 @@ export class Delivery {
       return { held: undefined, next: { type: "dead", reason } };
     }
     const message = this.#message;
-    let content: Content = message;
+    // A plain object: a message may have its parts behind getters, which a transform that spreads it would lose.
+    const { data, contentType, attributes: texts } = message;
+    let content: Content = { data, contentType, attributes: texts };
     try {
       for (const transform of this.#parts.transforms) content = await transform.apply(content);
       this.#key = keyOf(content, message.key, this.#parts.key);

@@ -2,6 +2,7 @@ import { Fatal } from "../../domain/errors.ts";
 import { checkKey } from "../../domain/names.ts";
 import type { KeyOrigin } from "../settings.ts";
 import type { Content } from "../transform.ts";
+import { atPointer } from "../transforms/json-pointer.ts";
 
 /**
  * The key of a message: where the route says, otherwise the source's own. A message that has none where one is asked for is bad data: to
@@ -32,15 +33,4 @@ function ofJson({ data }: Content, pointer: string): string {
   if (typeof found === "string" && found !== "") return found;
   if (typeof found === "number" || typeof found === "boolean") return String(found);
   throw new Fatal(`The message has no text and no number at ${pointer} to take its key from.`);
-}
-
-/** RFC 6901. */
-function atPointer(value: unknown, pointer: string): unknown {
-  let found = value;
-  for (const step of pointer.split("/").slice(1)) {
-    const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
-    if (typeof found !== "object" || found === null || !Object.hasOwn(found, name)) return undefined;
-    found = Reflect.get(found, name);
-  }
-  return found;
 }
