@@ -119,7 +119,7 @@ describe("the admin surface", () => {
     );
     const token = "0123456789abcdef0123456789abcdef";
     const { relay } = await play(context, { ...settings, admin: { host: "127.0.0.1", port: 0, token } });
-    const url = `${relay.adminUrl}/metrics`;
+    const url = `${relay.adminUrl ?? ""}/metrics`;
     assert.equal((await ask(url)).status, 401);
     assert.equal((await ask(url, { authorization: "Bearer wrong" })).status, 401);
     assert.equal((await ask(url, { authorization: `Bearer ${token}` })).status, 200);

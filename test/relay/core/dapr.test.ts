@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { DaprPubSubStatusEnum, DaprServer, LogLevel } from "@dapr/dapr";
-import { CloudEvent, HTTP } from "cloudevents";
+import { type CloudEvent, HTTP } from "cloudevents";
 import { ScriptedSource } from "./scripted-source.ts";
 import { Receiver } from "./receiver.ts";
 import { fromSource, play, route, settingsOf, toUrl, until } from "./stage.ts";
@@ -20,7 +20,7 @@ async function freePort(): Promise<number> {
 }
 
 /** A real application: it subscribes, and says what is to become of each message. */
-async function startApplication(test: TestContext): Promise<{ url: string; seen: unknown[]; route: string }> {
+async function startApplication(context: TestContext): Promise<{ url: string; seen: unknown[]; route: string }> {
   const port = await freePort();
   const seen: unknown[] = [];
   const server = new DaprServer({
@@ -42,7 +42,7 @@ async function startApplication(test: TestContext): Promise<{ url: string; seen:
   });
   // Without the sidecar that its client would wait for: the relay is in its place.
   await server.daprServer.start("127.0.0.1", String(port));
-  test.after(() => server.stop());
+  context.after(() => server.stop());
   return { url: `http://127.0.0.1:${port}`, seen, route: "/on-order" };
 }
 
@@ -150,7 +150,7 @@ describe("CloudEvents", () => {
       source.put("bytes", { data: Buffer.from([1, 255]), contentType: "application/x-raw" });
       await until(() => source.told.length === 3, "all of them");
       const events = receiver.received.map(({ headers, body }) => {
-        const isText = !/x-raw/.test(String(headers["content-type"]));
+        const isText = !String(headers["content-type"]).includes("x-raw");
         return HTTP.toEvent({ headers, body: isText ? body.toString() : body }) as CloudEvent<unknown>;
       });
       const found = Object.fromEntries(events.map((one) => [one.id, one]));

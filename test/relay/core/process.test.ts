@@ -1,6 +1,6 @@
 /** The relay as a process: killed, stopped, told to read its configuration again. */
 import assert from "node:assert/strict";
-import { describe, test, type TestContext } from "node:test";
+import { describe, test } from "node:test";
 import { Desk, type Started, until } from "../../cli/baton-command.ts";
 import { Receiver } from "./receiver.ts";
 
@@ -12,10 +12,6 @@ interface Line {
 
 /** A relay from two Baton queues of the desk's store to a receiver, as a configuration file says it. */
 class RelayDesk extends Desk {
-  constructor(context: TestContext) {
-    super(context);
-  }
-
   configure(url: string, more: object = {}): string {
     const source = (queue: string): object => ({ type: "baton", store: "${BATON_URL}", queue, lease: "2s" });
     const config = {
@@ -61,7 +57,9 @@ describe("baton relay", { concurrency: 4, timeout: 60_000 }, () => {
       outcomes.map(({ state, attempt }) => `${state} ${attempt}`),
       ["done 2", "done 2", "done 1", "done 1"],
     );
-    const ids = receiver.received.map(({ headers }) => `${headers["baton-id"]} ${headers["baton-attempt"]}`);
+    const ids = receiver.received.map(
+      ({ headers }) => `${String(headers["baton-id"])} ${String(headers["baton-attempt"])}`,
+    );
     assert.deepEqual(ids.toSorted(), ["m1 1", "m1 2", "m2 1", "m2 2", "m3 1", "m4 1"]);
     second.started.child.kill("SIGTERM");
     assert.equal((await second.started.finished).code, 0);

@@ -10,6 +10,7 @@ import { startPubsubServer } from "./pubsub-server.ts";
 export const PROJECT = "test-project";
 
 export interface SubscriptionOptions {
+  readonly name?: string;
   readonly isOrdered?: boolean;
   readonly deadLetterTopic?: string;
   readonly ackDeadlineSeconds?: number;
@@ -17,24 +18,26 @@ export interface SubscriptionOptions {
 
 export class PubsubDesk {
   readonly address: string;
+  readonly project: string;
   readonly #publisher: v1.PublisherClient;
   readonly #subscriber: v1.SubscriberClient;
 
-  constructor(address: string, publisher: v1.PublisherClient, subscriber: v1.SubscriberClient) {
+  constructor(address: string, project: string, publisher: v1.PublisherClient, subscriber: v1.SubscriberClient) {
     this.address = address;
+    this.project = project;
     this.#publisher = publisher;
     this.#subscriber = subscriber;
   }
 
   async topic(name: string = `topic-${randomUUID()}`): Promise<string> {
-    const topic = `projects/${PROJECT}/topics/${name}`;
+    const topic = `projects/${this.project}/topics/${name}`;
     await this.#publisher.createTopic({ name: topic });
     return topic;
   }
 
   /** A new subscription to the topic, and the settings of a source on it. */
   async subscription(topic: string, options: SubscriptionOptions = {}): Promise<PubsubSettings> {
-    const subscription = `projects/${PROJECT}/subscriptions/sub-${randomUUID()}`;
+    const subscription = `projects/${this.project}/subscriptions/${options.name ?? `sub-${randomUUID()}`}`;
     await this.#subscriber.createSubscription({
       name: subscription,
       topic,
@@ -67,13 +70,13 @@ export class PubsubDesk {
   }
 }
 
-export async function openPubsubDesk(): Promise<PubsubDesk & AsyncDisposable> {
+export async function openPubsubDesk(project: string = PROJECT): Promise<PubsubDesk & AsyncDisposable> {
   const emulator = process.env["PUBSUB_EMULATOR_HOST"];
   const server = emulator === undefined ? await startPubsubServer() : undefined;
   const address = server?.address ?? emulator ?? "";
-  const { port, ...config } = await new PubSub({ projectId: PROJECT, apiEndpoint: address }).getClientConfig();
+  const { port, ...config } = await new PubSub({ projectId: project, apiEndpoint: address }).getClientConfig();
   const options = { ...config, port: Number(port), clientOptions: { universeDomain: "googleapis.com" } };
-  const desk = new PubsubDesk(address, new v1.PublisherClient(options), new v1.SubscriberClient(options));
+  const desk = new PubsubDesk(address, project, new v1.PublisherClient(options), new v1.SubscriberClient(options));
   return Object.assign(desk, {
     [Symbol.asyncDispose]: async () => {
       await desk.close();

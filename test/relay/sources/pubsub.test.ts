@@ -26,6 +26,8 @@ describe("Pub/Sub", () => {
     assert.equal(message.key, undefined);
     assert.equal(message.attempt, undefined, "Pub/Sub does not count without a dead-letter policy");
     assert.ok(Math.abs((message.sentAt ?? 0) - Date.now()) < 60_000);
+    assert.equal(message.holdMs, 10_000, "at first it has the subscription's own deadline");
+    await message.extend();
     assert.equal(message.holdMs, 60_000);
     await message.acknowledge();
     assert.deepEqual(await source.receive({ max: 1, signal: now }), []);

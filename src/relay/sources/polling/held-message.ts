@@ -10,6 +10,9 @@ export interface MessageParts {
   readonly key: string | undefined;
   readonly attempt: number | undefined;
   readonly sentAt: number | undefined;
+  /** What the queue gave it when it was received. */
+  readonly firstHoldMs: number;
+  /** What each extension asks for. */
   readonly holdMs: number;
   readonly queue: MessageQueue;
 }
@@ -35,11 +38,12 @@ export class HeldMessage implements SourceMessage {
   readonly attempt: number | undefined;
   readonly sentAt: number | undefined;
   readonly fence: undefined;
-  readonly holdMs: number;
   readonly bury: ((reason: string) => Promise<void>) | undefined;
   readonly #queue: MessageQueue;
   readonly #hold: Hold;
   readonly #since = performance.now();
+  readonly #extensionMs: number;
+  #holdMs: number;
 
   constructor(parts: MessageParts) {
     this.id = parts.id;
@@ -49,9 +53,10 @@ export class HeldMessage implements SourceMessage {
     this.key = parts.key;
     this.attempt = parts.attempt;
     this.sentAt = parts.sentAt;
-    this.holdMs = parts.holdMs;
+    this.#extensionMs = parts.holdMs;
+    this.#holdMs = parts.firstHoldMs;
     this.#queue = parts.queue;
-    this.#hold = new Hold(parts.source, parts.id, parts.holdMs);
+    this.#hold = new Hold(parts.source, parts.id, parts.firstHoldMs);
     const copy = parts.queue.copyToDeadLetters;
     this.bury = copy === undefined ? undefined : (reason) => this.#bury(reason, copy);
   }
@@ -60,15 +65,20 @@ export class HeldMessage implements SourceMessage {
     return this.#hold.lost;
   }
 
+  get holdMs(): number {
+    return this.#holdMs;
+  }
+
   async extend(): Promise<void> {
     this.#hold.check();
     const leftMs = this.#queue.longestHoldMs - (performance.now() - this.#since);
     // What is left is too short to be asked for in whole seconds: the queue would refuse.
     if (leftMs < 2_000) throw this.#hold.lose("it was held for as long as the queue allows");
-    const forMs = Math.min(this.holdMs, leftMs - 1_000);
+    const forMs = Math.min(this.#extensionMs, leftMs - 1_000);
     const since = this.#hold.now();
     await this.#tell(() => this.#queue.hide(forMs));
     this.#hold.extended(since, forMs);
+    this.#holdMs = forMs;
   }
 
   async acknowledge(): Promise<void> {

@@ -4,6 +4,7 @@
  */
 import type { ReceiveRequest, Source, SourceMessage } from "../../source.ts";
 import { PollLine } from "../polling/poll-line.ts";
+import { warmUp } from "../polling/warm-up.ts";
 import { loadSdk } from "./pubsub-client.ts";
 import type { PubsubSettings } from "./pubsub-settings.ts";
 import { openSubscription, type Subscription } from "./pubsub-subscription.ts";
@@ -14,7 +15,9 @@ const MOST = 100;
 const POLLS = 10;
 
 export async function openPubsub(settings: PubsubSettings): Promise<Source> {
-  return new PubsubSource(settings, openSubscription(await loadSdk(), settings));
+  const subscription = openSubscription(await loadSdk(), settings);
+  await warmUp(() => subscription.find());
+  return new PubsubSource(settings, subscription);
 }
 
 class PubsubSource implements Source {

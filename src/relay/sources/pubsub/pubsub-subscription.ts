@@ -14,6 +14,8 @@ import { pull } from "./pull.ts";
 export interface Subscription {
   /** Until it is known to keep no order, it is treated as if it did. */
   isOrdered(): boolean;
+  /** Connects, and asks what the subscription is like. Done by itself before the first request. */
+  find(): Promise<unknown>;
   fetch(request: FetchRequest): Promise<readonly SourceMessage[]>;
   close(): Promise<void>;
 }
@@ -22,8 +24,8 @@ export interface Subscription {
 interface Found {
   readonly clients: Clients;
   readonly isOrdered: boolean;
-  /** What a message has before anything is said about it; undefined where the account may not know. */
-  readonly deadlineSeconds: number | undefined;
+  /** What a message has until it is first extended. */
+  readonly deadlineSeconds: number;
   readonly bury: Bury | undefined;
 }
 
@@ -92,7 +94,7 @@ export function openSubscription(sdk: Sdk, settings: PubsubSettings): Subscripti
 
   const messageOf = (
     received: protos.google.pubsub.v1.IReceivedMessage,
-    seconds: number,
+    firstSeconds: number,
     bury: Bury | undefined,
   ): SourceMessage => {
     const ackId = received.ackId ?? "";
@@ -106,7 +108,8 @@ export function openSubscription(sdk: Sdk, settings: PubsubSettings): Subscripti
       // 0 where the subscription has no dead-letter policy: then Pub/Sub does not count.
       attempt: (received.deliveryAttempt ?? 0) > 0 ? (received.deliveryAttempt ?? undefined) : undefined,
       sentAt: millisecondsOf(message.publishTime),
-      holdMs: seconds * 1_000,
+      firstHoldMs: firstSeconds * 1_000,
+      holdMs: holdSeconds * 1_000,
       queue: {
         longestHoldMs: Infinity,
         longestDelayMs: LONGEST_ACK_DEADLINE_MS,
@@ -119,18 +122,12 @@ export function openSubscription(sdk: Sdk, settings: PubsubSettings): Subscripti
 
   return {
     isOrdered: () => known?.isOrdered ?? true,
+    find,
     fetch: async (request) => {
       try {
         const { clients, bury, deadlineSeconds } = await find();
         const received = await pull(clients.subscriber, subscription, request);
-        let seconds = deadlineSeconds ?? SHORTEST_SECONDS;
-        if (received.length > 0 && deadlineSeconds !== holdSeconds) {
-          const ackIds = received.map(({ ackId }) => ackId ?? "");
-          // Until it is extended a message has the subscription's own deadline, and so it stays if this fails.
-          const told = await Promise.allSettled(ackIds.map((ackId) => deadlines.add({ ackId, seconds: holdSeconds })));
-          if (told.every(({ status }) => status === "fulfilled")) seconds = holdSeconds;
-        }
-        return received.map((message) => messageOf(message, seconds, bury));
+        return received.map((message) => messageOf(message, deadlineSeconds, bury));
       } catch (cause) {
         throw pubsubError(cause, about("give messages"));
       }
@@ -152,14 +149,14 @@ async function findSubscription(sdk: Sdk, settings: PubsubSettings): Promise<Fou
     return {
       clients,
       isOrdered: found.enableMessageOrdering ?? false,
-      deadlineSeconds: found.ackDeadlineSeconds ?? undefined,
+      deadlineSeconds: found.ackDeadlineSeconds ?? SHORTEST_SECONDS,
       bury: deadLettersOf(clients, topic, settings),
     };
   } catch (error) {
     // Whoever may only receive is not told more.
     if (statusOf(error) === STATUS.permissionDenied) {
       const bury = deadLettersOf(clients, settings.deadLetterTopic, settings);
-      return { clients, isOrdered: true, deadlineSeconds: undefined, bury };
+      return { clients, isOrdered: true, deadlineSeconds: SHORTEST_SECONDS, bury };
     }
     await clients.close();
     throw error;

@@ -18,6 +18,8 @@ import { type SqsRequest, sqsError } from "./sqs-errors.ts";
 import { LONGEST_HOLD_MS, type SqsSettings } from "./sqs-settings.ts";
 
 export interface SqsQueue {
+  /** Its address, and where its dead letters go. Done by itself before the first request. */
+  find(): Promise<unknown>;
   fetch(request: FetchRequest): Promise<readonly SourceMessage[]>;
   close(): void;
 }
@@ -30,6 +32,11 @@ interface Found {
 
 /** The most that SQS waits. */
 export const WAIT_SECONDS = 20;
+/**
+ * A message that was handed to a poll which is broken off, or to a process that dies at that moment, is hidden for its first hold with nobody to
+ * work on it. So the first is short, and the visibility that the configuration asks for comes with the first extension.
+ */
+const FIRST_HOLD_SECONDS = 30;
 const BATCH = { most: 10, requests: 8 };
 /** A connection that died without a word is given up so long after the poll should have ended. */
 const LATE_MS = 10_000;
@@ -37,6 +44,7 @@ const LATE_MS = 10_000;
 export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
   const client = clientOf(sdk, settings);
   const holdSeconds = Math.max(1, Math.ceil(settings.visibilityMs / 1_000));
+  const firstSeconds = Math.min(holdSeconds, FIRST_HOLD_SECONDS);
   const about = (what: string): SqsRequest => ({ source: settings.name, queue: settings.queue, what });
   let found: Promise<Found> | undefined;
   const find = async (): Promise<Found> => {
@@ -79,6 +87,7 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
       key: message.Attributes?.MessageGroupId,
       attempt: attributeNumber(message, "ApproximateReceiveCount"),
       sentAt: attributeNumber(message, "SentTimestamp"),
+      firstHoldMs: firstSeconds * 1_000,
       holdMs: holdSeconds * 1_000,
       queue: {
         longestHoldMs: LONGEST_HOLD_MS,
@@ -94,6 +103,7 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
   };
 
   return {
+    find,
     fetch: ({ most, wait, signal }) =>
       mapped(about("give messages"), async () => {
         const { url, bury } = await find();
@@ -102,7 +112,7 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
           QueueUrl: url,
           MaxNumberOfMessages: most,
           WaitTimeSeconds: seconds,
-          VisibilityTimeout: holdSeconds,
+          VisibilityTimeout: firstSeconds,
           MessageSystemAttributeNames: ["All"],
           MessageAttributeNames: ["All"],
           // Who repeats the request because the answer was lost is given the same messages, instead of a blocked group.

@@ -4,6 +4,7 @@
  */
 import type { ReceiveRequest, Source, SourceMessage } from "../../source.ts";
 import { PollLine } from "../polling/poll-line.ts";
+import { warmUp } from "../polling/warm-up.ts";
 import { loadSdk } from "./sqs-client.ts";
 import { openSqsQueue, type SqsQueue, WAIT_SECONDS } from "./sqs-queue.ts";
 import type { SqsSettings } from "./sqs-settings.ts";
@@ -14,7 +15,9 @@ const MOST = 10;
 const POLLS = 10;
 
 export async function openSqs(settings: SqsSettings): Promise<Source> {
-  return new SqsSource(settings, openSqsQueue(await loadSdk(), settings));
+  const queue = openSqsQueue(await loadSdk(), settings);
+  await warmUp(() => queue.find());
+  return new SqsSource(settings, queue);
 }
 
 class SqsSource implements Source {
