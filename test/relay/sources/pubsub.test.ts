@@ -6,7 +6,7 @@ import { openPubsub } from "../../../src/relay/sources/pubsub/pubsub-source.ts";
 import { openPubsubDesk, PROJECT, type PubsubDesk, pubsubSourceOf } from "./pubsub-desk.ts";
 import { never, now, receiveOne, textOf } from "./received.ts";
 
-describe("Pub/Sub", () => {
+describe("Pub/Sub", { concurrency: 6 }, () => {
   let desk: PubsubDesk & AsyncDisposable;
   before(async () => {
     desk = await openPubsubDesk();

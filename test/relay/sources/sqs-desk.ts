@@ -1,6 +1,7 @@
 /** An SQS of one's own: the maintained emulator in this process, spoken to by the official client. */
 import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
+import { DeleteMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { type FauxqsServer, startFauxqs } from "fauxqs";
 import type { Source } from "../../../src/relay/source.ts";
 import type { SqsSettings } from "../../../src/relay/sources/sqs/sqs-settings.ts";
@@ -36,6 +37,15 @@ export class SqsDesk {
 
   send(queue: string, body: string, more: Parameters<FauxqsServer["sendMessage"]>[2] = {}): string {
     return this.server.sendMessage(queue, body, { region: REGION, ...more }).messageId;
+  }
+
+  /** What somebody else with the same receipt does. */
+  async deleteHidden(queue: string): Promise<void> {
+    const found = this.server.inspectQueue(queue);
+    const client = new SQSClient({ region: REGION, endpoint: this.server.address, useQueueUrlAsEndpoint: false });
+    for (const { receiptHandle } of found?.messages.inflight ?? [])
+      await client.send(new DeleteMessageCommand({ QueueUrl: found?.url, ReceiptHandle: receiptHandle }));
+    client.destroy();
   }
 
   counts(queue: string): { readonly ready: number; readonly hidden: number } {

@@ -6,7 +6,7 @@ import { openSqs } from "../../../src/relay/sources/sqs/sqs-source.ts";
 import { never, now, receiveOne, textOf } from "./received.ts";
 import { openSqsDesk, REGION, type SqsDesk, sqsSourceOf } from "./sqs-desk.ts";
 
-describe("SQS", () => {
+describe("SQS", { concurrency: 6 }, () => {
   let desk: SqsDesk & AsyncDisposable;
   before(async () => {
     desk = await openSqsDesk();
@@ -148,7 +148,7 @@ describe("SQS", () => {
     const source = await sqsSourceOf(t, settings);
     desk.send(settings.queue, "gone");
     const message = await receiveOne(source);
-    desk.server.reset();
+    await desk.deleteHidden(settings.queue);
     await assert.rejects(message.extend(), { code: "LEASE_LOST" });
     assert.equal(message.lost.aborted, true);
   });
