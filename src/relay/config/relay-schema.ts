@@ -21,8 +21,10 @@ import {
   isText,
   list,
   oneOf,
+  type Place,
   record,
   refused,
+  type Refused,
   type Schema,
   secret,
   text,
@@ -118,35 +120,38 @@ const GENERAL = {
   grace: withDefault(duration(0, HOUR_MS), DEFAULT_GRACE_MS),
 };
 
-const single = convert(object("a relay", { ...ROUTE, ...GENERAL }), (fields) =>
-  relayOf([routeOf("main", fields)], fields),
+const single = convert(object("a relay", { ...ROUTE, ...GENERAL }), (fields, at) =>
+  relayOf([{ route: routeOf("main", fields), at }], fields),
 );
 
-const several = convert(object("a relay", { routes: record(object("a route", ROUTE)), ...GENERAL }), (fields) =>
-  relayOf(
-    Array.from(fields.routes, ([name, route]) => routeOf(name, route)),
-    fields,
-  ),
-);
+const several = convert(object("a relay", { routes: record(object("a route", ROUTE)), ...GENERAL }), (fields, at) => {
+  if (fields.routes.size === 0) return at.field("routes").refuse("at least one route", "none");
+  const routes = Array.from(fields.routes, ([name, route]) => {
+    return { route: routeOf(name, route), at: at.field("routes").field(name) };
+  });
+  return relayOf(routes, fields);
+});
 
-export const relay: Schema<ReadRelay> = convert(
-  either((value) => isObject(value) && "routes" in value, several, single),
-  (read, at) => {
-    if (read.routes.length === 0) return at.field("routes").refuse("at least one route", "none");
-    const names = read.routes.flatMap((route) => route.sources.map(({ name }) => name));
-    const twice = names.filter((name, index) => names.indexOf(name) !== index);
-    for (const name of new Set(twice)) at.refuse("names of sources to differ (give them a name each)", `${name} twice`);
-    return twice.length === 0 ? read : refused;
-  },
-);
+export const relay: Schema<ReadRelay> = either((value) => isObject(value) && "routes" in value, several, single);
 
 function routeOf(name: string, fields: ObjectOf<typeof ROUTE>): ReadRoute {
   return { name, ...fields };
 }
 
 function relayOf(
-  routes: readonly ReadRoute[],
+  placed: readonly { readonly route: ReadRoute; readonly at: Place }[],
   { keys: held, admin: port, grace }: ObjectOf<typeof GENERAL>,
-): ReadRelay {
-  return { routes, keys: held, admin: port, graceMs: grace };
+): ReadRelay | Refused {
+  const names = new Set<string>();
+  let isTwice = false;
+  for (const { route, at } of placed) {
+    for (const [index, { name }] of route.sources.entries()) {
+      if (names.has(name)) {
+        isTwice = true;
+        at.field("sources").entry(index).field("name").refuse("another name than that of a source before it", name);
+      }
+      names.add(name);
+    }
+  }
+  return isTwice ? refused : { routes: placed.map(({ route }) => route), keys: held, admin: port, graceMs: grace };
 }

@@ -191,7 +191,7 @@ describe("the configuration", () => {
 
   test("has names of sources that differ", async () => {
     const twice = { ...PLAIN, sources: [PLAIN.sources[0], PLAIN.sources[0]] };
-    assert.match((await problemsOf(twice)).join(), /names of sources to differ.*found orders twice/);
+    assert.match((await problemsOf(twice)).join(), /^sources\[1\]\.name: expected another name.*found orders/);
   });
 
   test("must say where it delivers to, in one way", async () => {
