@@ -60,6 +60,9 @@ const FIRST_ROUND_TRIP_MS = 10;
 /** The weight of the newest round trip. */
 const NEWEST_SHARE = 1 / 8;
 
+/** After its signal fired, whoever has an item has so long to settle it. */
+const ABORT_WAIT_MS = 1_000;
+
 /** Takes items by hand, without a worker, and keeps their leases. One per queue object and lease. */
 export class Taker {
   readonly #shared: Shared;
@@ -83,15 +86,22 @@ export class Taker {
     return grants.map((grant) => this.#begin<T>(grant, request)).filter(({ lease }) => lease.leftMs > 0);
   }
 
-  /** The connection closes: what is not settled by then goes back. */
+  /**
+   * The connection closes. What is not settled within the grace, nor after its signal fired, is left alone: somebody may be at work on it, and its key is
+   * free when its lease has run out.
+   */
   async stop({ grace = "20s" }: { readonly grace?: Duration }): Promise<void> {
-    if (this.#taken.size > 0) {
-      this.#quiet = Promise.withResolvers();
-      await atMost(this.#shared.clock, parseDuration(grace, "grace"), this.#quiet.promise);
-    }
+    await this.#untilQuiet(parseDuration(grace, "grace"));
     for (const { run } of this.#taken) run.abort(new Stopping());
-    await Promise.allSettled([...this.#taken].map((taken) => taken.release()));
+    await this.#untilQuiet(ABORT_WAIT_MS);
     this.#keeper.stop();
+    this.#shared.workers.delete(this);
+  }
+
+  async #untilQuiet(waitMs: number): Promise<void> {
+    if (this.#taken.size === 0) return;
+    this.#quiet = Promise.withResolvers();
+    await atMost(this.#shared.clock, waitMs, this.#quiet.promise);
   }
 
   get #tryMs(): number {

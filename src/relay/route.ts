@@ -44,7 +44,10 @@ export class Route {
     this.#context = context;
     this.#settings = settings;
     this.#origins = origins;
-    this.#parts = { ...parts, slots: new Slots(settings.concurrency, () => this.refresh()) };
+    this.#parts = {
+      ...parts,
+      slots: new Slots(Math.min(settings.concurrency, parts.processor.most), () => this.refresh()),
+    };
     const choice =
       settings.choice === "strict" ? strictChoice() : weightedChoice(settings.sources.map(({ weight }) => weight));
     this.#intake = new Intake(

@@ -83,7 +83,7 @@ describe("an item that is taken by hand", () => {
     assert.equal(dead?.failure.message, "no hope");
   });
 
-  test("goes back when its scope or its connection ends", async () => {
+  test("goes back when its scope ends, and runs out when its connection does", async () => {
     await cars().submit("car1", 1);
     {
       const [taken] = await cars().take();
@@ -92,10 +92,15 @@ describe("an item that is taken by hand", () => {
     }
     const [again] = await cars().take();
     assert.equal(again?.item.attempt, 1);
-    await baton.close({ grace: 0 });
+    const closing = baton.close({ grace: 0 });
+    await clock.pass(1_000);
+    await closing;
     assert.ok(again?.lease.signal.aborted);
+    // Whoever has it may still be at work on it.
+    assert.deepEqual(await takeNow(other), []);
+    await clock.pass(LEASE_MS);
     const [once] = await cars(other).take();
-    assert.equal(once?.item.attempt, 1);
+    assert.equal(once?.item.attempt, 2);
   });
 
   test("is lost when nobody could renew it, and then cannot be settled", async () => {

@@ -218,7 +218,9 @@ export class Intake {
 
   #track(work: Promise<void>): void {
     this.#pending.add(work);
-    void work.finally(() => this.#pending.delete(work));
+    work
+      .catch((error: unknown) => this.#context.tell({ type: "trouble", doing: "asking the sources", error }))
+      .finally(() => this.#pending.delete(work));
   }
 
   #callOffWatches(): void {

@@ -6,6 +6,7 @@ import type { Processor } from "./processor.ts";
 /** Runs a function of the program that the relay is part of. */
 export function functionProcessor({ run }: FunctionSettings): Processor {
   return {
+    most: Infinity,
     room: Infinity,
     process: (message) => call(run, message),
     close: () => Promise.resolve(),

@@ -18,6 +18,7 @@ type End =
 /** Runs a command per message, without a shell: the data on standard input, what is known of the message in its environment. */
 export function commandProcessor(settings: CommandSettings): Processor {
   return {
+    most: Infinity,
     room: Infinity,
     process: async (message) => outcomeOf(await run(settings, message), settings.fatal, settings.command),
     close: () => Promise.resolve(),

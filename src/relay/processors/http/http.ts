@@ -23,6 +23,8 @@ interface Host {
 
 /** Before a message is tried again whose host has as many requests as it may. */
 const FULL_PAUSE_MS = 1_000;
+/** Added to the time for which a circuit is open: somebody has to probe first. */
+const CLOSED_PAUSE_MS = 100;
 /** Before an application is asked anew for its subscriptions. */
 const DISCOVERY_PAUSE_MS = 1_000;
 /** Of the hosts that messages name, so many are remembered. */
@@ -67,9 +69,12 @@ class HttpProcessor implements Processor {
     this.#only = target.type === "attribute" ? undefined : this.#hostOf(new URL(target.url));
   }
 
+  get most(): number {
+    return this.#only === undefined ? Infinity : this.#settings.perHost;
+  }
+
   get room(): number {
-    const only = this.#only;
-    return only === undefined ? Infinity : Math.min(this.#settings.perHost - only.inFlight, only.breaker.room);
+    return this.#only?.breaker.room ?? Infinity;
   }
 
   async process(message: RelayMessage): Promise<Outcome> {
@@ -86,13 +91,16 @@ class HttpProcessor implements Processor {
     if (this.#only === undefined && host.inFlight >= this.#settings.perHost)
       return { type: "back", reason: `${url.host} has as many requests as it may.`, delayMs: FULL_PAUSE_MS };
     if (!host.breaker.enter())
-      return { type: "back", reason: `The circuit of ${url.host} is open.`, delayMs: host.breaker.waitMs };
+      return {
+        type: "back",
+        reason: `The circuit of ${url.host} is open.`,
+        delayMs: host.breaker.waitMs + CLOSED_PAUSE_MS,
+      };
     host.inFlight += 1;
     try {
       return await this.#send(url, message, host.breaker);
     } finally {
       host.inFlight -= 1;
-      this.#onRoom();
     }
   }
 
