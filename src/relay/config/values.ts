@@ -22,10 +22,14 @@ function parsed(given: string): number | undefined {
   return attempt(() => parseDuration(given, "duration"));
 }
 
-export const httpUrl: Schema<string> = text("a URL that begins with http:// or https://", (given) => {
-  const url = attempt(() => new URL(given));
-  return url !== undefined && /^https?:$/.test(url.protocol) && url.hostname !== "";
-});
+/** A password would be in logs; a header does the same. */
+export const httpUrl: Schema<string> = text(
+  "a URL that begins with http:// or https://, without a password",
+  (given) => {
+    const url = attempt(() => new URL(given));
+    return url !== undefined && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
+  },
+);
 
 export const storeUrl: Schema<string> = text(
   "the URL of a Baton store, such as sqlite:work.db or nats://localhost:4222",

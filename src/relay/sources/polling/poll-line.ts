@@ -204,13 +204,17 @@ export class PollLine {
     return taken;
   }
 
-  /** Not before this line's own polls have ended: each would count as a delivery, and the queue might give the message up unseen. */
+  /**
+   * Each poll that brings it to nobody counts as a delivery, and it might be given up unseen. So it is kept away from this line's own polls, and, if it
+   * has come before, for as long as polls last, from those that other relays left open when they got busy.
+   */
   async #giveBack(message: SourceMessage): Promise<void> {
     clearTimeout(this.#kept.get(message));
     this.#kept.delete(message);
-    const ends = [...this.#polls.keys()].map(({ endsAt }) => endsAt - performance.now());
+    const ownMs = [...this.#polls.keys()].map(({ endsAt }) => endsAt - performance.now());
+    const othersMs = (message.attempt ?? 1) > 1 ? this.#options.waitMs : 0;
     try {
-      await message.giveBack({ delayMs: this.#isClosed ? 0 : Math.max(0, ...ends), countAttempt: false });
+      await message.giveBack({ delayMs: this.#isClosed ? 0 : Math.max(othersMs, ...ownMs), countAttempt: false });
     } catch {
       // It comes back by itself when its hold runs out.
     }
