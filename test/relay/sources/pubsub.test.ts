@@ -33,6 +33,17 @@ describe("Pub/Sub", { concurrency: 6 }, () => {
     assert.deepEqual(await source.receive({ max: 1, signal: now }), []);
   });
 
+  test("a media type that could not be a header is none", async (t) => {
+    const topic = await desk.topic();
+    const source = await pubsubSourceOf(t, await desk.subscription(topic));
+    for (const type of ["text/x\ny: z", "text/☃", "text", "", "a b/c"]) {
+      await desk.publish(topic, "x", { attributes: { "content-type": type } });
+      const message = await receiveOne(source);
+      assert.equal(message.contentType, undefined, type);
+      await message.acknowledge();
+    }
+  });
+
   test("a waiting receive is answered by an arrival", async (t) => {
     const topic = await desk.topic();
     const source = await pubsubSourceOf(t, await desk.subscription(topic));

@@ -112,8 +112,10 @@ export class HeldMessage implements SourceMessage {
   }
 }
 
-/** Queues have no place for it of their own; publishers put it into an attribute. */
+/** Queues have no place for it of their own; publishers put it into an attribute. What could not be a header is not one. */
 function contentTypeOf(attributes: Readonly<Record<string, string>>): string | undefined {
   const found = Object.entries(attributes).find(([name]) => /^(content[-_]?type|datacontenttype)$/i.test(name));
-  return found?.[1];
+  return found !== undefined && /^[^\s/;]+\/[^\s/;]+(?:\s*;.*)?$/.test(found[1]) && /^[ -~]+$/.test(found[1])
+    ? found[1]
+    : undefined;
 }
