@@ -89,6 +89,8 @@ export class Stage {
 
   /** What a try brings: perhaps nothing, perhaps less than there is. */
   async try(source: Source, max = 1): Promise<readonly SourceMessage[]> {
+    // A case that has failed in one place must not go on trying in another.
+    this.#over.throwIfAborted();
     return await source.receive({ max, signal: FIRED });
   }
 
