@@ -49,6 +49,7 @@ class HttpProcessor implements Processor {
   readonly #hosts = new Map<string, Host>();
   /** The one host that all messages go to; undefined where the messages say. */
   readonly #only: Host | undefined;
+  #fixed: URL | undefined;
   #discovered: Promise<URL> | undefined;
 
   constructor(context: RelayContext, settings: HttpSettings, onRoom: () => void, undici: Undici) {
@@ -145,7 +146,7 @@ class HttpProcessor implements Processor {
     const { target } = this.#settings;
     switch (target.type) {
       case "url":
-        return new URL(target.url);
+        return (this.#fixed ??= new URL(target.url));
       case "attribute":
         return urlOfMessage(message, target);
       case "dapr-subscription": {
