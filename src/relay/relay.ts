@@ -147,6 +147,7 @@ class Generation {
     try {
       const kept = keeper === undefined || keys === undefined ? undefined : { keeper, settings: keys };
       for (const route of settings.routes) routes.push(await Route.open(context, route, kept));
+      if (keeper !== undefined) keeper.onChange = () => routes.forEach((route) => route.refresh());
       return generation;
     } catch (error) {
       await generation.stop(0, AbortSignal.abort());

@@ -142,8 +142,9 @@ export class Route {
   }
 
   #room(): number {
-    const { slots, processor } = this.#parts;
-    return this.#running ? Math.max(0, Math.min(slots.free, processor.room)) : 0;
+    const { slots, processor, keys } = this.#parts;
+    if (!this.#running || keys?.keeper.isWell === false) return 0;
+    return Math.max(0, Math.min(slots.free, processor.room));
   }
 
   #begin(place: number, message: SourceMessage): void {

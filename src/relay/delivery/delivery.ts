@@ -1,4 +1,4 @@
-import { HandlerTimeout, Stopping } from "../../domain/errors.ts";
+import { HandlerTimeout, InvalidInput, Stopping } from "../../domain/errors.ts";
 import type { Former } from "../cloudevents/form.ts";
 import type { RelayContext } from "../context.ts";
 import type { HeldKey, KeyKeeper } from "../keys/key-keeper.ts";
@@ -163,6 +163,8 @@ export class Delivery {
       held.signal.addEventListener("abort", () => this.#lose("The lease on its key is lost."), { once: true });
       return held;
     } catch (error) {
+      // A key that no store takes: it would come back for ever.
+      if (error instanceof InvalidInput) return badData(error);
       context.tell({ type: "trouble", doing: "holding the key of a message", error });
       return { type: "back", reason: "The store that keeps the keys could not be asked.", delayMs };
     }

@@ -1,7 +1,12 @@
-import { type Baton, connect, type HeldLock, LockBusy, type Queue } from "../../index.ts";
+import { type Baton, connect, type HeldLock, InvalidInput, LockBusy, type Queue } from "../../index.ts";
+import type { Timer } from "../../domain/clock.ts";
 import type { RelayContext } from "../context.ts";
 import type { KeySettings } from "../settings.ts";
 import { domainOf } from "../sources/baton/baton-source.ts";
+
+/** No messages are taken on for so long after the store could not be asked; doubles up to the longest. */
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 5_000;
 
 interface Waiting {
   readonly rank: number;
@@ -21,9 +26,14 @@ export class KeyKeeper {
   readonly #queue: Queue<unknown>;
   readonly #settings: KeySettings;
   readonly #lines = new Map<string, Waiting[]>();
+  readonly #context: RelayContext;
   #waiting = 0;
+  #pause: Timer | undefined;
+  #pauseMs = FIRST_PAUSE_MS;
+  #onChange: (() => void) | undefined;
 
-  private constructor(baton: Baton, settings: KeySettings) {
+  private constructor(context: RelayContext, baton: Baton, settings: KeySettings) {
+    this.#context = context;
     this.domain = domainOf(settings.store, settings.queue);
     this.#baton = baton;
     this.#queue = baton.queue(settings.queue, { lease: settings.leaseMs });
@@ -36,7 +46,7 @@ export class KeyKeeper {
         if (event.type === "trouble") context.tell({ type: "trouble", doing: event.doing, error: event.error });
       },
     });
-    const keeper = new KeyKeeper(baton, settings);
+    const keeper = new KeyKeeper(context, baton, settings);
     try {
       await keeper.#queue.levels();
       return keeper;
@@ -49,6 +59,16 @@ export class KeyKeeper {
   /** Messages that wait for their key in this process. */
   get waiting(): number {
     return this.#waiting;
+  }
+
+  /** Whether messages can be taken on: not for a moment after the store could not be asked, because all of them would go back. */
+  get isWell(): boolean {
+    return this.#pause === undefined;
+  }
+
+  /** Called whenever `isWell` changes. */
+  set onChange(listener: () => void) {
+    this.#onChange = listener;
   }
 
   /** Whether one more may wait here. */
@@ -77,16 +97,30 @@ export class KeyKeeper {
   }
 
   async close(): Promise<void> {
+    this.#pause?.cancel();
     await this.#baton.close({ grace: 0 });
   }
 
   async #hold(key: string, wait: number, signal?: AbortSignal): Promise<HeldKey | undefined> {
     try {
-      return await this.#queue.hold(key, signal === undefined ? { wait } : { wait, signal });
+      const held = await this.#queue.hold(key, signal === undefined ? { wait } : { wait, signal });
+      this.#pauseMs = FIRST_PAUSE_MS;
+      return held;
     } catch (error) {
       if (error instanceof LockBusy || signal?.aborted === true) return undefined;
+      if (!(error instanceof InvalidInput)) this.#rest();
       throw error;
     }
+  }
+
+  #rest(): void {
+    if (this.#pause !== undefined) return;
+    this.#pause = this.#context.clock.setTimer(this.#pauseMs, () => {
+      this.#pause = undefined;
+      this.#onChange?.();
+    });
+    this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
+    this.#onChange?.();
   }
 
   #enter(key: string, rank: number): { line: Waiting[]; place: { waiting: Waiting; promise: Promise<void> } } {

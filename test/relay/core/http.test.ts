@@ -24,6 +24,9 @@ describe("a delivery by HTTP", { concurrency: 8 }, () => {
       context,
       settingsOf(route([source], toUrl(`${receiver.url}/in?x=1`, { method: "PUT", headers: { "x-team": "paint" } }))),
     );
+    source.put("odd", { contentType: "text/plain\r\nx-evil: 1" });
+    assert.equal(await endOf(played, "odd"), "done");
+    assert.equal(receiver.received.pop()?.headers["content-type"], "application/octet-stream");
     source.put("m.1", { key: "Wagen 1 % ü", fence: 12, data: Buffer.from([0, 255, 10]), contentType: "image/x-car" });
     assert.equal(await endOf(played, "m.1"), "done");
     const [received] = receiver.received;

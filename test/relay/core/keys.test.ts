@@ -161,6 +161,25 @@ describe("messages of one key", () => {
     assert.equal((await second.outcome({ timeout: "10s" })).state, "done");
   });
 
+  test("that no store takes is bad data, and is not tried for ever", async (context) => {
+    const keys = keysIn(await storeUrl(context));
+    const source = new ScriptedSource("cars");
+    await play(
+      context,
+      settingsOf(
+        route(
+          [source],
+          toFunction(() => undefined),
+        ),
+        { keys },
+      ),
+    );
+    source.put("1", { key: "k".repeat(600) });
+    source.put("2", { key: "car2" });
+    await until(() => source.told.length === 2, "both");
+    assert.match(source.told.find((told) => told.startsWith("buried")) ?? "", /^buried 1: key: expected .* 512 bytes/);
+  });
+
   test("that waits when the relay stops goes back at once", async (context) => {
     const keys = keysIn(await storeUrl(context));
     const work = watchedWork();

@@ -4,7 +4,7 @@ import type { HttpSettings, RelayMessage } from "../../settings.ts";
 export function headersOf(message: RelayMessage, settings: HttpSettings): Record<string, string> {
   const { id, source, key, attempt, fence } = message;
   return {
-    "content-type": settings.contentType ?? message.contentType ?? "application/octet-stream",
+    "content-type": settings.contentType ?? mediaType(message.contentType),
     "user-agent": "baton-relay",
     "baton-id": headerText(id),
     "baton-queue": headerText(source),
@@ -14,6 +14,11 @@ export function headersOf(message: RelayMessage, settings: HttpSettings): Record
     ...Object.fromEntries(Object.entries(message.headers).map(([name, value]) => [name, headerText(value)])),
     ...settings.headers,
   };
+}
+
+/** A queue carries whatever its sender called it: what no header can say is bytes. */
+function mediaType(contentType: string | undefined): string {
+  return contentType !== undefined && /^[\u0020-\u007e]+$/.test(contentType) ? contentType : "application/octet-stream";
 }
 
 /** A header has visible ASCII. Everything else, and the percent sign, is percent-encoded UTF-8: `decodeURIComponent` gives it back. */
