@@ -2,6 +2,7 @@
  * A relay's settings in the one form that the relay works with: complete and checked. The configuration reader makes them out of files;
  * a program may write them by hand, with the defaults below. Nothing here has been opened: `open` of a source, and the stores, are used when the relay starts.
  */
+import type { Baton } from "../index.ts";
 import type { Source } from "./source.ts";
 import type { Content, Transform } from "./transform.ts";
 
@@ -68,8 +69,8 @@ export type KeyOrigin =
 
 /** One message per key at a time, across all sources, relays and Baton workers that use the same queue of the same store. */
 export interface KeySettings {
-  /** Any Baton store by its URL. */
-  readonly store: string;
+  /** Any Baton store by its URL; or a connection, which stays yours to close. */
+  readonly store: string | Baton;
   /** The queue whose keys are held. */
   readonly queue: string;
   readonly leaseMs: number;

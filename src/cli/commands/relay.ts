@@ -43,6 +43,8 @@ async function relay({ config, check, quiet }: RelayFlags, command: Command): Pr
   // Loaded here: the other commands do not pay for it.
   const { createRelay, eventFields, levelOf } = await import("../../relay/index.ts");
   const { readConfig } = await import("../../relay/config/read-config.ts");
+  // A hang-up that comes before there is anything to reload must not end us: the configuration is being read anyhow.
+  process.on("SIGHUP", () => undefined);
   const settings = await readConfig(config);
   if (check === true) return describe(settings, globalsOf(command).json === true);
   const log = (event: RelayEvent): void => {

@@ -41,17 +41,17 @@ export class KeyKeeper {
   }
 
   static async open(settings: KeySettings, context: RelayContext): Promise<KeyKeeper> {
-    const baton = await connect(settings.store, {
-      onEvent: (event) => {
-        if (event.type === "trouble") context.tell({ type: "trouble", doing: event.doing, error: event.error });
-      },
-    });
-    const keeper = new KeyKeeper(context, baton, settings);
+    const { store } = settings;
+    const keeper = new KeyKeeper(
+      context,
+      typeof store === "string" ? await connectTo(store, context) : store,
+      settings,
+    );
     try {
       await keeper.#queue.levels();
       return keeper;
     } catch (error) {
-      await baton.close();
+      await keeper.close();
       throw error;
     }
   }
@@ -98,7 +98,7 @@ export class KeyKeeper {
 
   async close(): Promise<void> {
     this.#pause?.cancel();
-    await this.#baton.close({ grace: 0 });
+    if (typeof this.#settings.store === "string") await this.#baton.close({ grace: 0 });
   }
 
   async #hold(key: string, wait: number, signal?: AbortSignal): Promise<HeldKey | undefined> {
@@ -141,6 +141,14 @@ export class KeyKeeper {
     if (line.length === 0) this.#lines.delete(key);
     else if (wasFirst) line[0]?.first();
   }
+}
+
+async function connectTo(url: string, context: RelayContext): Promise<Baton> {
+  return await connect(url, {
+    onEvent: (event) => {
+      if (event.type === "trouble") context.tell({ type: "trouble", doing: event.doing, error: event.error });
+    },
+  });
 }
 
 async function firstOrOver(turn: Promise<void>, over: AbortSignal): Promise<void> {

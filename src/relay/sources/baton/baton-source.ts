@@ -31,9 +31,16 @@ export async function batonSource(options: BatonSourceOptions): Promise<Source> 
   );
 }
 
+/** Connections that were handed in have no URL to compare. */
+const numbers = new WeakMap<Baton, number>();
+let numbered = 0;
+
 /** What makes two exclusivity domains the same one. */
 export function domainOf(store: string | Baton, queue: string): string {
-  return typeof store === "string" ? `${store}#${queue}` : `#${queue}`;
+  if (typeof store === "string") return `${store}#${queue}`;
+  let number = numbers.get(store);
+  if (number === undefined) numbers.set(store, (number = numbered += 1));
+  return `${number}#${queue}`;
 }
 
 class BatonSource implements Source {
