@@ -1,8 +1,9 @@
 /**
  * What the relay costs: `npm run bench:relay`.
  *
- * 1. 10,000 small messages to a receiver that answers at once: by calling it directly, and through the relay from a Baton queue in memory and in SQLite
- *    with its full durability. All with the same number of requests at a time, one after the other, in this process; the receiver has its own.
+ * 1. 10,000 small messages to a receiver that answers at once: by calling it directly, and through the relay from a
+ *    Baton queue in memory and in SQLite with its full durability. All with the same number of requests at a time, one
+ *    after the other, in this process; the receiver has its own.
  * 2. 1,000 deliveries of 30 s each, in flight at once in one process: its largest memory.
  *
  * `--messages N`, `--slow N`, `--seconds N` make it smaller.

@@ -1,4 +1,7 @@
-/** A receiver in a process of its own: answers at once, or after a time. Tells its port, and then how many were served at most at a time. */
+/**
+ * A receiver in a process of its own: answers at once, or after a time. Tells its port, and then how many were served
+ * at most at a time.
+ */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 

@@ -25,15 +25,19 @@ export interface TakeOptions {
 }
 
 /**
- * An item in your hands: its lease is renewed until you settle it with `done`, `retry`, `dead` or `release`. Each of them throws
- * `LeaseLost` when the item was no longer yours, and then has changed nothing. If it was cancelled meanwhile the lease's signal says so, and
- * everything but `done` ends it as cancelled. `await using` releases what was not settled.
+ * An item in your hands: its lease is renewed until you settle it with `done`, `retry`, `dead` or `release`. Each of
+ * them throws `LeaseLost` when the item was no longer yours, and then has changed nothing. If it was cancelled
+ * meanwhile the lease's signal says so, and everything but `done` ends it as cancelled. `await using` releases what was
+ * not settled.
  */
 export interface TakenItem<T> extends AsyncDisposable {
   readonly item: WorkItem<T>;
   readonly lease: HeldLease;
   done(result?: unknown): Promise<void>;
-  /** Another attempt, after the time given or the queue's back-off. This does not look at the queue's number of attempts: that is yours to do. */
+  /**
+   * Another attempt, after the time given or the queue's back-off. This does not look at the queue's number of
+   * attempts: that is yours to do.
+   */
   retry(reason: unknown, options?: { readonly after?: Duration }): Promise<void>;
   dead(reason: unknown): Promise<void>;
   /** Gives it back in its place, without counting the attempt. */
@@ -87,8 +91,8 @@ export class Taker {
   }
 
   /**
-   * The connection closes. What is not settled within the grace, nor after its signal fired, is left alone: somebody may be at work on it, and its key is
-   * free when its lease has run out.
+   * The connection closes. What is not settled within the grace, nor after its signal fired, is left alone: somebody
+   * may be at work on it, and its key is free when its lease has run out.
    */
   async stop({ grace = "20s" }: { readonly grace?: Duration }): Promise<void> {
     await this.#untilQuiet(parseDuration(grace, "grace"));

@@ -69,8 +69,8 @@ export class Relay implements AsyncDisposable {
   }
 
   /**
-   * Goes on with other settings. Everything they name is opened first: if that fails it rejects, and the relay goes on as it was. What
-   * was begun comes to its end under the old settings, within the old grace period.
+   * Goes on with other settings. Everything they name is opened first: if that fails it rejects, and the relay goes on
+   * as it was. What was begun comes to its end under the old settings, within the old grace period.
    */
   async reload(settings: RelaySettings): Promise<void> {
     if (this.#state !== "running") return;
@@ -92,7 +92,10 @@ export class Relay implements AsyncDisposable {
     this.#context.tell({ type: "reloaded", sources: next.sourceNames });
   }
 
-  /** Takes nothing new, lets deliveries finish within the grace period, then gives their messages back. A second call ends the grace. */
+  /**
+   * Takes nothing new, lets deliveries finish within the grace period, then gives their messages back. A second call
+   * ends the grace.
+   */
   stop(options: { readonly graceMs?: number } = {}): Promise<RelayStop> {
     if (this.#stop !== undefined || options.graceMs === 0) this.#hurry.abort();
     this.#stop ??= this.#end(options.graceMs);

@@ -112,7 +112,10 @@ export class Route {
     };
   }
 
-  /** Takes nothing new, lets deliveries finish, then breaks them off and gives their messages back. `hurry` ends the grace period. */
+  /**
+   * Takes nothing new, lets deliveries finish, then breaks them off and gives their messages back. `hurry` ends the
+   * grace period.
+   */
   async stop(graceMs: number, hurry: AbortSignal): Promise<RelayStop> {
     this.#running = false;
     const finishedBefore = this.#finished;

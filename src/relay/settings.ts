@@ -1,19 +1,25 @@
 /**
- * A relay's settings in the one form that the relay works with: complete and checked. The configuration reader makes them out of files;
- * a program may write them by hand, with the defaults below. Nothing here has been opened: `open` of a source, and the stores, are used when the relay starts.
+ * A relay's settings in the one form that the relay works with: complete and checked. The configuration reader makes
+ * them out of files; a program may write them by hand, with the defaults below. Nothing here has been opened: `open` of
+ * a source, and the stores, are used when the relay starts.
  */
 import type { Baton } from "../index.ts";
 import type { Source } from "./source.ts";
 import type { Content, Transform } from "./transform.ts";
 
 export interface RelaySettings {
-  /** Each has its own slots and its own processor, so that a receiver that hangs delays nobody else's messages. Names are unique. */
+  /**
+   * Each has its own slots and its own processor, so that a receiver that hangs delays nobody else's messages. Names
+   * are unique.
+   */
   readonly routes: readonly RouteSettings[];
   /** Undefined: messages are exclusive only as far as their source makes them so. */
   readonly keys: KeySettings | undefined;
   /** Undefined: no port is opened. */
   readonly admin: AdminSettings | undefined;
-  /** How long deliveries may go on when the relay is stopped, before they are broken off and their messages given back. */
+  /**
+   * How long deliveries may go on when the relay is stopped, before they are broken off and their messages given back.
+   */
   readonly graceMs: number;
 }
 
@@ -22,7 +28,10 @@ export interface RouteSettings {
   readonly name: string;
   /** The most urgent first. Names are unique within the relay. */
   readonly sources: readonly SourceSettings[];
-  /** `strict`: a source is asked only when those before it are empty. `weighted`: each gets its share, so that none starves. */
+  /**
+   * `strict`: a source is asked only when those before it are empty. `weighted`: each gets its share, so that none
+   * starves.
+   */
   readonly choice: "strict" | "weighted";
   /** How many messages are in work at a time. No more are taken from the sources. */
   readonly concurrency: number;
@@ -67,14 +76,20 @@ export type KeyOrigin =
   /** An RFC 6901 pointer into the JSON content: `/customer/id`. */
   | { readonly from: "json"; readonly pointer: string };
 
-/** One message per key at a time, across all sources, relays and Baton workers that use the same queue of the same store. */
+/**
+ * One message per key at a time, across all sources, relays and Baton workers that use the same queue of the same
+ * store.
+ */
 export interface KeySettings {
   /** Any Baton store by its URL; or a connection, which stays yours to close. */
   readonly store: string | Baton;
   /** The queue whose keys are held. */
   readonly queue: string;
   readonly leaseMs: number;
-  /** How many messages of busy keys may wait in this process, beside those in work. Those beyond go back to their source. */
+  /**
+   * How many messages of busy keys may wait in this process, beside those in work. Those beyond go back to their
+   * source.
+   */
   readonly waiting: number;
   /** How long such a message waits here before it goes back too. */
   readonly waitMs: number;
@@ -102,7 +117,9 @@ export interface FunctionSettings {
   readonly timeoutMs: number;
 }
 
-/** What it returns is not looked at. Errors as in a worker: any means retry, `Fatal` gives up, `RetryLater` says when. */
+/**
+ * What it returns is not looked at. Errors as in a worker: any means retry, `Fatal` gives up, `RetryLater` says when.
+ */
 export type RelayHandler = (message: RelayMessage) => unknown;
 
 /** A message as a processor sees it. */

@@ -4,8 +4,8 @@ interface Waiting {
 }
 
 /**
- * The capacity of a route. A message occupies a slot while it is in work, and none while it waits for its key. Whoever comes back from waiting
- * goes before new messages: it is older, and it holds a key.
+ * The capacity of a route. A message occupies a slot while it is in work, and none while it waits for its key. Whoever
+ * comes back from waiting goes before new messages: it is older, and it holds a key.
  */
 export class Slots {
   readonly size: number;

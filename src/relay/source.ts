@@ -1,7 +1,7 @@
 /**
- * The seam between the relay and a queue that it drains. A source hands out messages and is told how each ended; until then a
- * message is this process's, for as long as it is extended. A new source is a folder in `sources/` and one run of the
- * conformance suite.
+ * The seam between the relay and a queue that it drains. A source hands out messages and is told how each ended; until
+ * then a message is this process's, for as long as it is extended. A new source is a folder in `sources/` and one run
+ * of the conformance suite.
  *
  * Every method may reject with a `BatonError`. What was rejected did not surely happen, and may be repeated.
  */
@@ -12,10 +12,10 @@ export interface Source {
   readonly domain?: string;
 
   /**
-   * Resolves with up to `max` messages as soon as there is at least one, without polling where the queue can hold a request open; with
-   * none only when `signal` fires. A signal that has fired before makes it a try: it answers at once with what there is. What raced with the
-   * signal is still returned: no message is ever received that nobody hears of. The relay may have several calls under way, and asks for no
-   * more messages than it has free slots.
+   * Resolves with up to `max` messages as soon as there is at least one, without polling where the queue can hold a
+   * request open; with none only when `signal` fires. A signal that has fired before makes it a try: it answers at once
+   * with what there is. What raced with the signal is still returned: no message is ever received that nobody hears of.
+   * The relay may have several calls under way, and asks for no more messages than it has free slots.
    */
   receive(request: ReceiveRequest): Promise<readonly SourceMessage[]>;
 
@@ -53,10 +53,16 @@ export interface SourceMessage {
   /** It was handled: the queue forgets it. */
   acknowledge(): Promise<void>;
 
-  /** Somebody shall try again, not before the delay has passed. `countAttempt` false: as if it had not been received, where the queue can. */
+  /**
+   * Somebody shall try again, not before the delay has passed. `countAttempt` false: as if it had not been received,
+   * where the queue can.
+   */
   giveBack(request: GiveBackRequest): Promise<void>;
 
-  /** It is given up: moved to the queue's own dead letters. Undefined where the queue has none of its own that can be named. */
+  /**
+   * It is given up: moved to the queue's own dead letters. Undefined where the queue has none of its own that can be
+   * named.
+   */
   readonly bury: ((reason: string) => Promise<void>) | undefined;
 }
 

@@ -5,7 +5,9 @@ export interface Content {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** Unwraps or reshapes what a source delivers. What it throws means that the data is bad: trying again would not help. */
+/**
+ * Unwraps or reshapes what a source delivers. What it throws means that the data is bad: trying again would not help.
+ */
 export interface Transform {
   /** As the configuration calls it. */
   readonly name: string;

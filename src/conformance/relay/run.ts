@@ -11,7 +11,10 @@ export type SourceConformanceSummary = SuiteSummary<SourceCase>;
 
 const CASE_TIMEOUT_MS = 60_000;
 
-/** Puts a source of the relay to the test. Prints nothing and throws nothing: what to do about a failure is the caller's business. */
+/**
+ * Puts a source of the relay to the test. Prints nothing and throws nothing: what to do about a failure is the caller's
+ * business.
+ */
 export async function runSourceConformance(
   target: SourceTarget,
   options: SourceConformanceOptions = {},

@@ -3,7 +3,10 @@ import type { Source } from "../../relay/source.ts";
 /** The kind of queue that is put to the test. */
 export interface SourceTarget {
   readonly name: string;
-  /** Makes a queue that no other case uses, empty. A message of it that is not extended comes again after about `holdMs`. */
+  /**
+   * Makes a queue that no other case uses, empty. A message of it that is not extended comes again after about
+   * `holdMs`.
+   */
   create(holdMs: number): Promise<SourceQueue>;
   /** The shortest hold that the queue knows. Default 1,000: long enough for a busy machine to extend it in time. */
   readonly shortestHoldMs?: number;
@@ -31,7 +34,8 @@ export interface SentMessage {
 }
 
 /**
- * `attempts`: counts deliveries. `delay`: a message that goes back can stay away for a while. `attributes`: carries texts beside the data. `keys`: keeps
- * messages of one key in order, one at a time. `bury`: has dead letters of its own. `uncount`: a message can go back as if it had not been received.
+ * `attempts`: counts deliveries. `delay`: a message that goes back can stay away for a while. `attributes`: carries
+ * texts beside the data. `keys`: keeps messages of one key in order, one at a time. `bury`: has dead letters of its
+ * own. `uncount`: a message can go back as if it had not been received.
  */
 export type SourceNeed = "attempts" | "delay" | "attributes" | "keys" | "bury" | "uncount";

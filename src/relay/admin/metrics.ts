@@ -11,8 +11,8 @@ interface Histogram {
 }
 
 /**
- * Counts what the relay tells, and writes it down in the text form that Prometheus reads. Labels are names out of the configuration, and never
- * keys or ids: those would grow without end.
+ * Counts what the relay tells, and writes it down in the text form that Prometheus reads. Labels are names out of the
+ * configuration, and never keys or ids: those would grow without end.
  */
 export class Metrics {
   readonly #ended = new Map<string, number>();

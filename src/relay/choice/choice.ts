@@ -1,6 +1,12 @@
-/** Which sources are asked next, and for how many messages. Knows sources by their place in the route: the most urgent is 0. */
+/**
+ * Which sources are asked next, and for how many messages. Knows sources by their place in the route: the most urgent
+ * is 0.
+ */
 export interface Choice {
-  /** How to fill `room` slots from sources that may have something. Sources that are not named are not asked in this round. */
+  /**
+   * How to fill `room` slots from sources that may have something. Sources that are not named are not asked in this
+   * round.
+   */
   plan(candidates: readonly number[], room: number): readonly Ask[];
   /** A source has given so many messages. */
   took(source: number, messages: number): void;
@@ -11,7 +17,10 @@ export interface Ask {
   readonly max: number;
 }
 
-/** The most urgent source that may have something gets all the room: those after it are asked when it has shown to be empty. */
+/**
+ * The most urgent source that may have something gets all the room: those after it are asked when it has shown to be
+ * empty.
+ */
 export function strictChoice(): Choice {
   return {
     plan: ([first], room) => (first === undefined ? [] : [{ source: first, max: room }]),
@@ -20,9 +29,10 @@ export function strictChoice(): Choice {
 }
 
 /**
- * Each source has its share of the messages by its weight, and what one does not use goes to the others. Stride scheduling: a source's
- * clock runs on by 1/weight with each message, and the one whose clock is behind is next. Of sources that always have something, one of
- * weight w among weights that sum up to W is never passed over by more than ⌈W/w⌉ messages in a row.
+ * Each source has its share of the messages by its weight, and what one does not use goes to the others. Stride
+ * scheduling: a source's clock runs on by 1/weight with each message, and the one whose clock is behind is next. Of
+ * sources that always have something, one of weight w among weights that sum up to W is never passed over by more than
+ * ⌈W/w⌉ messages in a row.
  */
 export function weightedChoice(weights: readonly number[]): Choice {
   const clocks = weights.map(() => 0);

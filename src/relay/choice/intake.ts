@@ -31,16 +31,18 @@ const NOW = AbortSignal.abort();
 /** First pause after a source failed; doubles up to the longest. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
-/** A source has so long to say that it is empty before less urgent ones are asked; a far cloud answers in a tenth of it. */
+/**
+ * A source has so long to say that it is empty before less urgent ones are asked; a far cloud answers in a tenth of it.
+ */
 const SLOW_MS = 1_000;
 
 /**
  * Takes messages from sources as there is room for them, in the order of the choice, and never more.
  *
- * Sources that may have something are tried, the most urgent first, each with as much room as there is. One that is empty is
- * watched: a receive for one message waits there, so that an arrival anywhere is begun at once, and a wait on one source keeps no other
- * waiting. When the room is used up, the watches are called off. Two of them may bring a message at the same moment, for one slot: the more urgent is begun,
- * the other goes back.
+ * Sources that may have something are tried, the most urgent first, each with as much room as there is. One that is
+ * empty is watched: a receive for one message waits there, so that an arrival anywhere is begun at once, and a wait on
+ * one source keeps no other waiting. When the room is used up, the watches are called off. Two of them may bring a
+ * message at the same moment, for one slot: the more urgent is begun, the other goes back.
  */
 export class Intake {
   readonly #context: RelayContext;

@@ -97,7 +97,10 @@ function dataOf({ data, contentType }: Content): { datacontenttype: string; data
   return { datacontenttype: contentType ?? "application/octet-stream", data: bytes };
 }
 
-/** The fields of a structured event. Queues seldom carry the media type, so one is also known by the fields that it must have. */
+/**
+ * The fields of a structured event. Queues seldom carry the media type, so one is also known by the fields that it must
+ * have.
+ */
 function eventFields({ data, contentType }: Content): Readonly<Record<string, unknown>> | undefined {
   const declared = contentType?.startsWith(STRUCTURED_TYPE) === true;
   if (!declared && contentType !== undefined && !isJson(contentType)) return undefined;

@@ -40,7 +40,10 @@ const LARGEST_BYTES = 10 * 1024 * 1024;
 /** Items carry up to 8 KiB of headers: attributes that do not fit beside ours are left out. */
 const MOST_ATTRIBUTE_BYTES = 6 * 1024;
 
-/** An item per letter, to be worked off or looked at like any other. Its id makes sure that a letter that is kept twice is one. */
+/**
+ * An item per letter, to be worked off or looked at like any other. Its id makes sure that a letter that is kept twice
+ * is one.
+ */
 function queueStore(baton: Baton, name: string): DeadLetterStore {
   const queue = baton.queue(name, { limits: { payload: LARGEST_BYTES } });
   return {

@@ -12,8 +12,9 @@ interface Known {
 const MOST_KNOWN = 10_000;
 
 /**
- * Which attempt a delivery is. Most sources count, but many count receipts: a message that went back untried, because its key was busy or the relay
- * stopped, must not be given up for that. Some do not count at all. What this process has seen puts both right.
+ * Which attempt a delivery is. Most sources count, but many count receipts: a message that went back untried, because
+ * its key was busy or the relay stopped, must not be given up for that. Some do not count at all. What this process has
+ * seen puts both right.
  */
 export class Attempts {
   readonly #known = new Map<string, Known>();

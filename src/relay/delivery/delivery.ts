@@ -31,7 +31,9 @@ interface Prepared {
   readonly next: RelayMessage | Outcome;
 }
 
-/** After its signal fired, a processor has so long to come to an end; a command gets 5 s between SIGTERM and SIGKILL. */
+/**
+ * After its signal fired, a processor has so long to come to an end; a command gets 5 s between SIGTERM and SIGKILL.
+ */
 const ABORT_WAIT_MS = 6_000;
 /** A source that takes longer to hear how a message ended does not keep the slot from others. */
 const SETTLE_IN_SLOT_MS = 1_000;

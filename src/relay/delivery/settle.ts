@@ -7,8 +7,9 @@ const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
 
 /**
- * Tells a source how a message ended, again and again while the source is out of reach and the message still ours. Repeating is safe: a source that
- * has heard it already has nothing left to change. Resolves with false when it could not be told: the message comes again.
+ * Tells a source how a message ended, again and again while the source is out of reach and the message still ours.
+ * Repeating is safe: a source that has heard it already has nothing left to change. Resolves with false when it could
+ * not be told: the message comes again.
  */
 export async function tellSource(
   context: RelayContext,

@@ -9,8 +9,8 @@ const AGAIN_SHARE = 1 / 12;
 const EXTEND_SHARE = 1 / 3;
 
 /**
- * Keeps a message this process's for as long as its work takes, hours if need be. When extensions fail for so long that the hold may be over, the message counts
- * as lost, whatever the source would say: somebody else may have it.
+ * Keeps a message this process's for as long as its work takes, hours if need be. When extensions fail for so long that
+ * the hold may be over, the message counts as lost, whatever the source would say: somebody else may have it.
  */
 export class Upkeep implements Disposable {
   readonly #context: RelayContext;

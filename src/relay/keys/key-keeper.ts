@@ -17,8 +17,9 @@ interface Waiting {
 export type HeldKey = Pick<HeldLock, "fence" | "signal" | "release">;
 
 /**
- * Holds keys in a Baton queue, one per message in work: whoever else uses that queue's keys, other relays and Baton workers among them, waits
- * meanwhile. Those that wait in this process stand in a line per key, the most urgent source first, and only the first asks the store.
+ * Holds keys in a Baton queue, one per message in work: whoever else uses that queue's keys, other relays and Baton
+ * workers among them, waits meanwhile. Those that wait in this process stand in a line per key, the most urgent source
+ * first, and only the first asks the store.
  */
 export class KeyKeeper {
   readonly domain: string;
@@ -61,7 +62,10 @@ export class KeyKeeper {
     return this.#waiting;
   }
 
-  /** Whether messages can be taken on: not for a moment after the store could not be asked, because all of them would go back. */
+  /**
+   * Whether messages can be taken on: not for a moment after the store could not be asked, because all of them would go
+   * back.
+   */
   get isWell(): boolean {
     return this.#pause === undefined;
   }
@@ -81,7 +85,9 @@ export class KeyKeeper {
     return this.#lines.has(key) ? undefined : await this.#hold(key, 0);
   }
 
-  /** Waits for the key in line. Undefined: it was not to be had in the time that the settings give, or the signal fired. */
+  /**
+   * Waits for the key in line. Undefined: it was not to be had in the time that the settings give, or the signal fired.
+   */
   async waitFor(key: string, rank: number, signal: AbortSignal): Promise<HeldKey | undefined> {
     const giveUp = AbortSignal.any([signal, AbortSignal.timeout(this.#settings.waitMs)]);
     this.#waiting += 1;

@@ -5,8 +5,8 @@ import type { Content } from "../transform.ts";
 import { atPointer } from "../transforms/json-pointer.ts";
 
 /**
- * The key of a message: where the route says, otherwise the source's own. A message that has none where one is asked for is bad data: to
- * deliver it without its key could break what the key protects.
+ * The key of a message: where the route says, otherwise the source's own. A message that has none where one is asked
+ * for is bad data: to deliver it without its key could break what the key protects.
  */
 export function keyOf(content: Content, own: string | undefined, origin: KeyOrigin | undefined): string | undefined {
   if (origin === undefined) return own;

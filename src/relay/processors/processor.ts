@@ -7,7 +7,10 @@ export interface Processor {
   readonly most: number;
   /** How many more it would take on now. */
   readonly room: number;
-  /** Handles one message. Never rejects. When the message's signal fires it comes to an end soon; what it answers then is not looked at. */
+  /**
+   * Handles one message. Never rejects. When the message's signal fires it comes to an end soon; what it answers then
+   * is not looked at.
+   */
   process(message: RelayMessage): Promise<Outcome>;
   /** Ends connections. Nothing is under way. */
   close(): Promise<void>;

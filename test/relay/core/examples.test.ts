@@ -1,4 +1,6 @@
-/** The relay's examples run, as a user would run them: through the package's exports, which is to say from the build. */
+/**
+ * The relay's examples run, as a user would run them: through the package's exports, which is to say from the build.
+ */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";

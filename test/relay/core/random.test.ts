@@ -1,6 +1,6 @@
 /**
- * Random arrivals, failures, delays and room, by seed: whatever happens, no more is taken than fits, nothing is lost, nothing is
- * acknowledged that was not handled, and the relay comes to rest.
+ * Random arrivals, failures, delays and room, by seed: whatever happens, no more is taken than fits, nothing is lost,
+ * nothing is acknowledged that was not handled, and the relay comes to rest.
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

@@ -15,7 +15,10 @@ type End =
   | { readonly error: NodeJS.ErrnoException }
   | { readonly code: number | null; readonly signal: NodeJS.Signals | null; readonly said: string };
 
-/** Runs a command per message, without a shell: the data on standard input, what is known of the message in its environment. */
+/**
+ * Runs a command per message, without a shell: the data on standard input, what is known of the message in its
+ * environment.
+ */
 export function commandProcessor(settings: CommandSettings): Processor {
   return {
     most: Infinity,

@@ -2,7 +2,10 @@ import { lookup as resolve, type LookupAddress } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
 import { Fatal } from "../../../domain/errors.ts";
 
-/** Networks that are not the public internet. A URL out of a message must not lead the relay to its own machine or neighbours. */
+/**
+ * Networks that are not the public internet. A URL out of a message must not lead the relay to its own machine or
+ * neighbours.
+ */
 const PRIVATE = new BlockList();
 for (const [network, prefix] of [
   ["0.0.0.0", 8],
@@ -50,8 +53,8 @@ export function isPublicAddress(address: string): boolean {
 }
 
 /**
- * Resolves a name once and refuses it unless all of its addresses are public. The connection goes to exactly these addresses: there is no second
- * look-up that could answer otherwise.
+ * Resolves a name once and refuses it unless all of its addresses are public. The connection goes to exactly these
+ * addresses: there is no second look-up that could answer otherwise.
  */
 export const publicLookup: LookupFunction = (hostname, options, callback) => {
   resolve(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {

@@ -4,8 +4,8 @@ import { BatonError } from "../../../domain/errors.ts";
 export type GetJson = (url: URL) => Promise<unknown>;
 
 /**
- * Where an application wants the messages of a topic, as it tells Dapr: `GET /dapr/subscribe`. Rules that choose a path by the event's
- * content are Dapr's own language; of those the default is taken.
+ * Where an application wants the messages of a topic, as it tells Dapr: `GET /dapr/subscribe`. Rules that choose a path
+ * by the event's content are Dapr's own language; of those the default is taken.
  */
 export async function findSubscription(getJson: GetJson, base: string, pubsub: string, topic: string): Promise<URL> {
   const answer = await getJson(new URL("/dapr/subscribe", base));

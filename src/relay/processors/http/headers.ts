@@ -1,6 +1,9 @@
 import type { HttpSettings, RelayMessage } from "../../settings.ts";
 
-/** What every delivery carries. The fence rises with each lease of the key: receivers refuse a lower one than they have seen. */
+/**
+ * What every delivery carries. The fence rises with each lease of the key: receivers refuse a lower one than they have
+ * seen.
+ */
 export function headersOf(message: RelayMessage, settings: HttpSettings): Record<string, string> {
   const { id, source, key, attempt, fence } = message;
   return {
@@ -21,7 +24,10 @@ function mediaType(contentType: string | undefined): string {
   return contentType !== undefined && /^[\u0020-\u007e]+$/.test(contentType) ? contentType : "application/octet-stream";
 }
 
-/** A header has visible ASCII. Everything else, and the percent sign, is percent-encoded UTF-8: `decodeURIComponent` gives it back. */
+/**
+ * A header has visible ASCII. Everything else, and the percent sign, is percent-encoded UTF-8: `decodeURIComponent`
+ * gives it back.
+ */
 export function headerText(value: string): string {
   return value.toWellFormed().replaceAll(/[^\u0021-\u0024\u0026-\u007e]+/gu, encodeURIComponent);
 }

@@ -6,8 +6,8 @@ const MOST_BYTES = 64 * 1024;
 const LONGEST_MS = 5_000;
 
 /**
- * The beginning of a body, as text. Undefined: it broke off or took too long. Unless it came to its end, the connection is not used again. Listeners, because an
- * iterator costs more than the rest of a small reply.
+ * The beginning of a body, as text. Undefined: it broke off or took too long. Unless it came to its end, the connection
+ * is not used again. Listeners, because an iterator costs more than the rest of a small reply.
  */
 export function readBody(body: Readable): Promise<string | undefined> {
   return new Promise((resolve) => {

@@ -1,8 +1,8 @@
 import { createHmac } from "node:crypto";
 
 /**
- * Standard Webhooks: the id is the same at every attempt, the time is that of the attempt, and each secret gives a signature, so that a receiver may
- * change from one to the next without missing a message.
+ * Standard Webhooks: the id is the same at every attempt, the time is that of the attempt, and each secret gives a
+ * signature, so that a receiver may change from one to the next without missing a message.
  */
 export function signatureHeaders(
   secrets: readonly Buffer[],
@@ -28,7 +28,9 @@ export function secretBytes(secret: string): Buffer {
   return Buffer.from(secret.replace(/^whsec_/, ""), "base64");
 }
 
-/** The signed text separates its parts by dots, so that an id must have none; nor may a header have just any character. */
+/**
+ * The signed text separates its parts by dots, so that an id must have none; nor may a header have just any character.
+ */
 function safeId(id: string): string {
   return /^[\w@:/=+-]+$/.test(id) ? id : `b64_${Buffer.from(id, "utf8").toString("base64url")}`;
 }

@@ -5,7 +5,10 @@ import { isPublicAddress } from "./addresses.ts";
 
 type AttributeTarget = Extract<HttpTarget, { readonly type: "attribute" }>;
 
-/** Where a message says that it is to go, if it may say so. Throws `Fatal` where it may not: trying again would not help. */
+/**
+ * Where a message says that it is to go, if it may say so. Throws `Fatal` where it may not: trying again would not
+ * help.
+ */
 export function urlOfMessage(message: RelayMessage, target: AttributeTarget): URL {
   const wanted = target.name.toLowerCase();
   const [, text] = Object.entries(message.attributes).find(([name]) => name.toLowerCase() === wanted) ?? [];

@@ -131,7 +131,8 @@ class BatonMessage implements SourceMessage {
   }
 
   async giveBack({ delayMs, countAttempt }: GiveBackRequest): Promise<void> {
-    // Only a retry can be delayed; one that shall not count and not come at once counts, rather than come back at once for ever.
+    // Only a retry can be delayed; one that shall not count and not come at once counts, rather than come back at once
+    // for ever.
     if (!countAttempt && delayMs === 0) return await this.#taken.release();
     await this.#taken.retry("The relay gave the message back.", { after: delayMs });
   }
