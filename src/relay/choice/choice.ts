@@ -31,8 +31,8 @@ export function strictChoice(): Choice {
 /**
  * Each source has its share of the messages by its weight, and what one does not use goes to the others. Stride
  * scheduling: a source's clock runs on by 1/weight with each message, and the one whose clock is behind is next. Of
- * sources that always have something, one of weight w among weights that sum up to W is never passed over by more than
- * ⌈W/w⌉ messages in a row.
+ * sources that always have something, one of weight w among weights that sum up to W is passed over by at most W/w
+ * messages in a row, and one more per source.
  */
 export function weightedChoice(weights: readonly number[]): Choice {
   const clocks = weights.map(() => 0);

@@ -5,12 +5,13 @@ import type { Baton } from "../../../src/index.ts";
 import { batonSource, type Source } from "../../../src/relay/index.ts";
 
 /** Queues of a Baton store as sources, for their conformance. */
-export function batonTarget(name: string, connectOne: () => Promise<Baton>): SourceTarget {
+export function batonTarget(name: string, connectOne: () => Promise<Baton>, shortestHoldMs = 1_000): SourceTarget {
   // One for all who send and look: a connection to a file is a thread.
   let connected: Promise<Baton> | undefined;
   after(async () => await (await connected)?.close());
   return {
     name,
+    shortestHoldMs,
     async create(holdMs) {
       const queue = `q-${randomUUID()}`;
       connected ??= connectOne();

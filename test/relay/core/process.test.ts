@@ -10,6 +10,11 @@ interface Line {
   readonly message?: string;
 }
 
+/** A process that starts from source takes seconds on a busy machine. */
+function eventually(condition: () => boolean, what: string): Promise<void> {
+  return until(condition, what, 45_000);
+}
+
 /** A relay from two Baton queues of the desk's store to a receiver, as a configuration file says it. */
 class RelayDesk extends Desk {
   configure(url: string, more: object = {}): string {
@@ -37,7 +42,7 @@ class RelayDesk extends Desk {
   }
 }
 
-describe("baton relay", { concurrency: 4, timeout: 60_000 }, () => {
+describe("baton relay", { concurrency: 3, timeout: 120_000 }, () => {
   test("that is killed in the middle loses nothing: another one delivers it again", async (context) => {
     const desk = new RelayDesk(context);
     const receiver = await Receiver.start(context);
@@ -47,12 +52,12 @@ describe("baton relay", { concurrency: 4, timeout: 60_000 }, () => {
     const receipts = await queue.submitMany([1, 2, 3, 4].map((n) => ({ key: `k${n}`, payload: `p${n}`, id: `m${n}` })));
     const config = desk.configure(receiver.url);
     const first = desk.relay(config);
-    await until(() => receiver.received.length === 2, "two deliveries to be under way");
+    await eventually(() => receiver.received.length === 2, "two deliveries to be under way");
     first.started.child.kill("SIGKILL");
     await first.started.finished;
     hanging = false;
     const second = desk.relay(config);
-    const outcomes = await Promise.all(receipts.map((receipt) => receipt.outcome({ timeout: "30s" })));
+    const outcomes = await Promise.all(receipts.map((receipt) => receipt.outcome({ timeout: "45s" })));
     assert.deepEqual(
       outcomes.map(({ state, attempt }) => `${state} ${attempt}`),
       ["done 2", "done 2", "done 1", "done 1"],
@@ -73,7 +78,7 @@ describe("baton relay", { concurrency: 4, timeout: 60_000 }, () => {
     const queue = await desk.queue("low");
     const receipts = await queue.submitMany([1, 2, 3].map((n) => ({ key: `k${n}`, payload: "x", id: `m${n}` })));
     const { started, lines } = desk.relay(desk.configure(receiver.url));
-    await until(() => waiting.length === 2, "two deliveries to be under way");
+    await eventually(() => waiting.length === 2, "two deliveries to be under way");
     started.child.kill("SIGTERM");
     setTimeout(() => waiting.forEach((answer) => answer()), 300);
     const { code, stderr } = await started.finished;
@@ -94,7 +99,7 @@ describe("baton relay", { concurrency: 4, timeout: 60_000 }, () => {
     const queue = await desk.queue("low");
     await queue.submit("k1", "x", { id: "m1" });
     const { started } = desk.relay(desk.configure(receiver.url, { grace: "200ms" }));
-    await until(() => receiver.received.length === 1, "a delivery to be under way");
+    await eventually(() => receiver.received.length === 1, "a delivery to be under way");
     started.child.kill("SIGTERM");
     assert.equal((await started.finished).code, 0);
     const item = await queue.item("m1");
@@ -107,18 +112,18 @@ describe("baton relay", { concurrency: 4, timeout: 60_000 }, () => {
     const config = desk.configure(old.url);
     const queue = await desk.queue("high");
     const { started, lines } = desk.relay(config);
-    await until(() => lines.some(({ event }) => event === "started"), "the relay to start");
+    await eventually(() => lines.some(({ event }) => event === "started"), "the relay to start");
     desk.write("relay.json", '{ "sources": [] }');
     started.child.kill("SIGHUP");
-    await until(() => lines.some(({ event }) => event === "trouble"), "the refusal");
+    await eventually(() => lines.some(({ event }) => event === "trouble"), "the refusal");
     assert.match(lines.find(({ event }) => event === "trouble")?.message ?? "", /sources/);
     await queue.submit("k1", "x");
-    await until(() => old.received.length === 1, "a delivery as before");
+    await eventually(() => old.received.length === 1, "a delivery as before");
     desk.configure(next.url);
     started.child.kill("SIGHUP");
-    await until(() => lines.some(({ event }) => event === "reloaded"), "the new configuration");
+    await eventually(() => lines.some(({ event }) => event === "reloaded"), "the new configuration");
     await queue.submit("k1", "y");
-    await until(() => next.received.length === 1, "a delivery to the new receiver");
+    await eventually(() => next.received.length === 1, "a delivery to the new receiver");
     started.child.kill("SIGINT");
     assert.equal((await started.finished).code, 0);
   });
