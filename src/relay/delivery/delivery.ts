@@ -162,7 +162,9 @@ export class Delivery {
           return STOPPING;
         }
       }
-      held.signal.addEventListener("abort", () => this.#lose("The lease on its key is lost."), { once: true });
+      const lose = (): void => this.#lose("The lease on its key is lost.");
+      held.signal.addEventListener("abort", lose, { once: true });
+      if (held.signal.aborted) lose();
       return held;
     } catch (error) {
       // A key that no store takes: it would come back for ever.
@@ -175,13 +177,14 @@ export class Delivery {
   async #process(message: RelayMessage): Promise<Outcome> {
     const { context, processor, timeoutMs } = this.#parts;
     const { signal } = this.#controller;
+    // Lost, or told to stop, before it came to work: somebody else may be at it.
+    if (signal.aborted) return STOPPING;
     const timer = context.clock.setTimer(timeoutMs, () => this.#controller.abort(new HandlerTimeout(timeoutMs)));
     // A function may ignore its signal for ever. Its message goes on without it.
     const ignored = Promise.withResolvers<Outcome>();
     const giveUp = (): void => ignored.resolve({ type: "retry", reason: "It did not end when it was told to." });
     const wait = (): void => void context.clock.setTimer(ABORT_WAIT_MS, giveUp);
-    if (signal.aborted) wait();
-    else signal.addEventListener("abort", wait, { once: true });
+    signal.addEventListener("abort", wait, { once: true });
     const outcome = await Promise.race([processor.process(message), ignored.promise]);
     timer.cancel();
     // What was handled was handled, also when it was told to end at the same moment.

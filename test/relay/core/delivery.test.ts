@@ -197,6 +197,38 @@ describe("a message", () => {
     assert.deepEqual(source.told, []);
   });
 
+  test("that is lost before it comes to work is not worked on", async (context) => {
+    const source = new ScriptedSource("cars");
+    const transforming = Promise.withResolvers<void>();
+    let runs = 0;
+    const transforms = [
+      {
+        name: "slow",
+        apply: async <T>(content: T): Promise<T> => {
+          await transforming.promise;
+          return content;
+        },
+      },
+    ];
+    const { events } = await play(
+      context,
+      settingsOf(
+        route(
+          [source],
+          toFunction(() => void (runs += 1)),
+          { transforms },
+        ),
+      ),
+    );
+    const message = source.put("a");
+    await until(() => source.inHand === 1, "its receipt");
+    message.losing.abort(new Error("somebody else has it"));
+    transforming.resolve();
+    await until(() => events.some(({ type }) => type === "lost"), "its end");
+    assert.equal(runs, 0);
+    assert.deepEqual(source.told, []);
+  });
+
   test("whose source is away is told again and again; its slot is for others meanwhile", async (context) => {
     const source = new ScriptedSource("cars");
     const begun: string[] = [];
