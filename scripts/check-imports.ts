@@ -9,8 +9,8 @@ import { dirname, join, normalize, sep } from "node:path";
 /** Most basic last; "root" is src/index.ts. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
   cli: ["root", "relay"],
-  relay: ["root"],
-  conformance: ["engine", "locks", "wake", "domain"],
+  relay: ["root", "domain"],
+  conformance: ["relay", "engine", "locks", "wake", "domain"],
   root: ["client", "worker", "engine", "locks", "wake", "domain"],
   client: ["worker", "engine", "locks", "wake", "domain"],
   worker: ["engine", "domain"],

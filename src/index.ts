@@ -13,6 +13,7 @@ export type { LockOptions, SessionOptions } from "./client/locks/options.ts";
 export { PartlyRefused } from "./client/partly-refused.ts";
 export { type KeyPageOptions, type PageOptions, Queue, type Submit, type SubmitOptions } from "./client/queue.ts";
 export { type ItemOutcome, type OutcomeOptions, Receipt } from "./client/receipt.ts";
+export type { TakenItem, TakeOptions } from "./client/take.ts";
 export { type StopOptions, Worker, type WorkOptions } from "./client/worker.ts";
 export type { Clock, Instant, Timer } from "./domain/clock.ts";
 export { type Duration, parseDuration } from "./domain/duration.ts";

@@ -11,6 +11,7 @@ import { keysCommand } from "./commands/keys.ts";
 import { lockCommand } from "./commands/lock.ts";
 import { locksCommand } from "./commands/locks.ts";
 import { pauseCommand, resumeCommand } from "./commands/pause.ts";
+import { relayCommand } from "./commands/relay.ts";
 import { statusCommand } from "./commands/status.ts";
 import { submitCommand } from "./commands/submit.ts";
 import { workCommand } from "./commands/work.ts";
@@ -51,6 +52,7 @@ export function program(): Command {
     lockCommand(),
     electCommand(),
     locksCommand(),
+    relayCommand(),
     doctorCommand(),
   ];
   for (const command of commands) root.addCommand(command);

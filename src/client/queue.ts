@@ -21,6 +21,7 @@ import { checkOwner, parseWait } from "./locks/options.ts";
 import type { Shared } from "./shared.ts";
 import { PartlyRefused } from "./partly-refused.ts";
 import { Receipt } from "./receipt.ts";
+import { type TakenItem, type TakeOptions, Taker } from "./take.ts";
 import { Worker, type WorkOptions, workerSettings } from "./worker.ts";
 
 export interface SubmitOptions {
@@ -63,6 +64,8 @@ export class Queue<T> {
   readonly name: string;
   readonly #shared: Shared;
   readonly #settings: QueueSettings;
+  /** By the length of their lease. */
+  readonly #takers = new Map<number, Taker>();
   #declared: Promise<QueueDeclaration> | undefined;
 
   constructor(shared: Shared, name: string, settings: QueueSettings) {
@@ -105,6 +108,26 @@ export class Queue<T> {
   work(handler: Handler<T>, options: WorkOptions = {}): Worker {
     const settings = workerSettings(this.name, this.#settings, options);
     return new Worker(this.#shared, settings, handler, this.#declare(), options.untilEmpty ?? false);
+  }
+
+  /**
+   * Takes items by hand, for those who cannot give a handler: up to `max`, as soon as there is one. You settle each of them; until
+   * then its lease is renewed.
+   */
+  async take(options: TakeOptions = {}): Promise<readonly TakenItem<T>[]> {
+    const { patienceMs, retry } = this.#settings;
+    const leaseMs = options.lease === undefined ? this.#settings.leaseMs : parseLease(options.lease);
+    const worker = checkOwner(options.name);
+    const request = { queue: this.name, worker, leaseMs, patienceMs, retry, signal: options.signal };
+    const max = checkCount(options.max ?? 1, "max");
+    const waitMs = parseWait(options.wait);
+    await this.#declare();
+    let taker = this.#takers.get(leaseMs);
+    if (taker === undefined) {
+      taker = new Taker(this.#shared, leaseMs);
+      this.#takers.set(leaseMs, taker);
+    }
+    return await taker.take<T>({ ...request, max, waitMs });
   }
 
   /**

@@ -33,3 +33,14 @@ export {
 } from "./wake/run.ts";
 export { Ear, WakeScene } from "./wake/scene.ts";
 export type { WakeTarget } from "./wake/target.ts";
+export type { SourceCase, SourcePromise } from "./relay/case.ts";
+export { sourceCases } from "./relay/cases.ts";
+export {
+  runSourceCase,
+  runSourceConformance,
+  type SourceConformanceOptions,
+  type SourceConformanceResult,
+  type SourceConformanceSummary,
+} from "./relay/run.ts";
+export { SourceScene, type Stage } from "./relay/scene.ts";
+export type { SentMessage, SourceNeed, SourceQueue, SourceTarget } from "./relay/target.ts";

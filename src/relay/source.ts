@@ -1,22 +1,31 @@
 /**
- * The seam between the relay and a queue that it drains. A source hands out messages one by one and is told how each ended;
- * until then the message is this process's, for as long as it is extended. A new source is a folder in `sources/` and one run of the
- * conformance suite.
+ * The seam between the relay and a queue that it drains. A source hands out messages and is told how each ended; until
+ * then a message is this process's, for as long as it is extended. A new source is a folder in `sources/` and one run
+ * of the conformance suite.
  *
  * Every method may reject with a `BatonError`. What was rejected did not surely happen, and may be repeated.
  */
 export interface Source {
   /** As the configuration calls it. */
   readonly name: string;
+  /** Where the source's own keys are exclusive already, for sources that are Baton queues. */
+  readonly domain?: string;
 
   /**
-   * Resolves with the next message as soon as there is one, without polling where the queue can hold a request open; undefined only when
-   * `signal` fires. A message that raced with the signal is still returned: none is ever received that nobody hears of.
+   * Resolves with up to `max` messages as soon as there is at least one, without polling where the queue can hold a
+   * request open; with none only when `signal` fires. A signal that has fired before makes it a try: it answers at once
+   * with what there is. What raced with the signal is still returned: no message is ever received that nobody hears of.
+   * The relay may have several calls under way, and asks for no more messages than it has free slots.
    */
-  receive(signal: AbortSignal): Promise<SourceMessage | undefined>;
+  receive(request: ReceiveRequest): Promise<readonly SourceMessage[]>;
 
   /** Ends the connection. Messages under way are left to become visible again. */
   close(): Promise<void>;
+}
+
+export interface ReceiveRequest {
+  readonly max: number;
+  readonly signal: AbortSignal;
 }
 
 export interface SourceMessage {
@@ -36,17 +45,28 @@ export interface SourceMessage {
   /** Fires when the message is no longer this process's: another one may be working on it. */
   readonly lost: AbortSignal;
 
-  /** Keeps the message this process's for another while. Sources say how long that is; the relay calls it at a third of it. */
-  extend(): Promise<void>;
-  /** How long one extension lasts. */
+  /** How long one extension lasts; 0 where the source keeps its messages by itself and need not be asked. */
   readonly holdMs: number;
+  /** Keeps the message this process's for another while. The relay calls it at a third of `holdMs`. */
+  extend(): Promise<void>;
 
   /** It was handled: the queue forgets it. */
   acknowledge(): Promise<void>;
 
-  /** Somebody shall try again, not before the delay has passed. `countAttempt` false: as if it had not been received, where the queue can. */
-  giveBack(request: { readonly delayMs: number; readonly countAttempt: boolean }): Promise<void>;
+  /**
+   * Somebody shall try again, not before the delay has passed. `countAttempt` false: as if it had not been received,
+   * where the queue can.
+   */
+  giveBack(request: GiveBackRequest): Promise<void>;
 
-  /** It is given up: moved to the queue's own dead letters. Undefined where the queue has none of its own that can be named. */
+  /**
+   * It is given up: moved to the queue's own dead letters. Undefined where the queue has none of its own that can be
+   * named.
+   */
   readonly bury: ((reason: string) => Promise<void>) | undefined;
+}
+
+export interface GiveBackRequest {
+  readonly delayMs: number;
+  readonly countAttempt: boolean;
 }

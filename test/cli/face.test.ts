@@ -18,6 +18,7 @@ const COMMANDS = [
   "lock",
   "elect",
   "locks",
+  "relay",
   "doctor",
   "completion",
 ];

@@ -1,0 +1,96 @@
+import type { Command } from "commander";
+import type { Relay, RelayEvent, RelaySettings } from "../../relay/index.ts";
+import { endHelp, newCommand } from "../command.ts";
+import { Flag, globalsOf } from "../flags.ts";
+import { printJson, printLine } from "../output.ts";
+import { printable } from "../printable.ts";
+
+interface RelayFlags {
+  readonly config: string;
+  readonly check?: true;
+  readonly quiet?: true;
+}
+
+export function relayCommand(): Command {
+  const config = new Flag("--config <file>", "the configuration, JSON or YAML", { variable: "BATON_RELAY_CONFIG" });
+  const command = newCommand(
+    "relay",
+    "Deliver messages of cloud queues and Baton queues to an application, urgent ones first.",
+  )
+    .usage("[options] --config <file>")
+    .addOption(config.makeOptionMandatory())
+    .addOption(new Flag("--check", "only say what is wrong with the configuration", { variable: false }))
+    .addOption(new Flag("--quiet", "log only what went wrong"))
+    .action(relay);
+  return endHelp(command, {
+    notes: [
+      "A message is acknowledged when the application has handled it, and comes again otherwise: at least once. Standard output has",
+      "one JSON object per event.",
+      "",
+      "SIGTERM or Ctrl-C: takes nothing new, lets deliveries finish within the grace period of the configuration, then breaks them",
+      "off and gives their messages back. A second one does so at once. SIGHUP reads the configuration again; one that is wrong is",
+      "refused, and the relay goes on as it was.",
+    ],
+    examples: ["baton relay --config relay.yaml --check", "baton relay --config relay.yaml"],
+    exitCodes: [
+      "0 stopped as asked; with --check, the configuration is good",
+      "1 could not start, or a delivery could not be ended",
+    ],
+  });
+}
+
+async function relay({ config, check, quiet }: RelayFlags, command: Command): Promise<void> {
+  // Loaded here: the other commands do not pay for it.
+  const { createRelay, eventFields, levelOf } = await import("../../relay/index.ts");
+  const { readConfig } = await import("../../relay/config/read-config.ts");
+  // A hang-up that comes before there is anything to reload must not end us: the configuration is being read anyhow.
+  process.on("SIGHUP", () => undefined);
+  const settings = await readConfig(config);
+  if (check === true) return describe(settings, globalsOf(command).json === true);
+  const log = (event: RelayEvent): void => {
+    const level = levelOf(event);
+    if (quiet !== true || level !== "info") printJson({ at: new Date().toISOString(), level, ...eventFields(event) });
+  };
+  const running = await createRelay(settings, { onEvent: log });
+  if (running.adminUrl !== undefined)
+    printJson({ at: new Date().toISOString(), level: "info", event: "admin", url: running.adminUrl });
+  const reload = async (): Promise<void> => {
+    try {
+      await running.reload(await readConfig(config));
+    } catch (error) {
+      log({ type: "trouble", doing: "reading the configuration again; the relay goes on as it was", error });
+    }
+  };
+  const { abandoned } = await untilStopped(running, reload);
+  if (abandoned > 0) process.exitCode = 1;
+}
+
+/** The first signal drains, the second hurries. */
+async function untilStopped(running: Relay, reload: () => Promise<void>): Promise<{ readonly abandoned: number }> {
+  const stopped = Promise.withResolvers<Awaited<ReturnType<Relay["stop"]>>>();
+  const stop = (): void => stopped.resolve(running.stop());
+  const hangUp = (): void => void reload();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, stop);
+  process.on("SIGHUP", hangUp);
+  try {
+    return await stopped.promise;
+  } finally {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, stop);
+    process.off("SIGHUP", hangUp);
+  }
+}
+
+function describe({ routes }: RelaySettings, json: boolean): void {
+  const found = routes.map(({ name, sources, processor, concurrency, choice }) => ({
+    route: name,
+    sources: sources.map((source) => source.name),
+    choice,
+    concurrency,
+    processor: processor.type,
+  }));
+  if (json) return printJson({ routes: found });
+  for (const { route, sources, choice, concurrency, processor } of found) {
+    const list = sources.map(printable).join(", ");
+    printLine(`${printable(route)}: ${list} (${choice}) to a processor of type ${processor}, ${concurrency} at a time`);
+  }
+}

@@ -1,0 +1,99 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { BatonError, InvalidInput } from "../../domain/errors.ts";
+import type { RelayReport } from "../relay-report.ts";
+import type { AdminSettings } from "../settings.ts";
+
+/** What the surface shows. It changes nothing. */
+export interface AdminView {
+  report(): RelayReport;
+  metrics(): string;
+}
+
+export interface AdminServer {
+  readonly settings: AdminSettings;
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"]);
+
+/** Opens `/healthz`, `/readyz` and `/metrics`. On another host than loopback every request needs the token. */
+export async function openAdmin(settings: AdminSettings, view: AdminView): Promise<AdminServer> {
+  const { host, port, token } = settings;
+  if (!LOOPBACK.has(host) && token === undefined)
+    throw new InvalidInput("admin.token", token, `a token, because ${host} can be reached from other machines`);
+  const server = createServer((request, response) => {
+    const refusal = refusalOf(request, settings);
+    if (refusal === undefined) answer(request, response, view);
+    else send(response, refusal, "text/plain", "");
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      const why = cause.code === "EADDRINUSE" ? "the port is in use" : cause.message;
+      reject(
+        new BatonError(
+          "STORE_UNAVAILABLE",
+          `The admin surface cannot listen on ${host}:${port}: ${why}. Choose another admin.port, or 0 for any.`,
+          { cause },
+        ),
+      );
+    });
+    server.listen(port, host, resolve);
+  });
+  // The relay is what keeps the process alive.
+  server.unref();
+  const address = server.address();
+  const bound = typeof address === "object" && address !== null ? address.port : port;
+  return {
+    settings,
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function answer({ method, url }: IncomingMessage, response: ServerResponse, view: AdminView): void {
+  if (method !== "GET" && method !== "HEAD") return send(response, 405, "text/plain", "");
+  switch (url?.split("?")[0]) {
+    case "/healthz":
+      return send(response, 200, "application/json", JSON.stringify({ state: view.report().state }));
+    case "/readyz": {
+      const report = view.report();
+      return send(response, isReady(report) ? 200 : 503, "application/json", JSON.stringify(report));
+    }
+    case "/metrics":
+      return send(response, 200, "text/plain; version=0.0.4; charset=utf-8", view.metrics());
+    default:
+      return send(response, 404, "text/plain", "");
+  }
+}
+
+/** It takes messages, and every source answers. */
+function isReady({ state, routes }: RelayReport): boolean {
+  return state === "running" && routes.every(({ failing }) => failing.length === 0);
+}
+
+/** A name that leads here from somebody's page is not ours: on loopback only its own names are answered. */
+function refusalOf({ headers }: IncomingMessage, { host, token }: AdminSettings): number | undefined {
+  if (token !== undefined && !isSame(headers.authorization ?? "", `Bearer ${token}`)) return 401;
+  if (!LOOPBACK.has(host)) return undefined;
+  const name = (headers.host ?? "").replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
+  return LOOPBACK.has(name) ? undefined : 421;
+}
+
+/** In a time that does not tell how much of it was right. */
+function isSame(one: string, other: string): boolean {
+  return timingSafeEqual(digest(one), digest(other));
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+function send(response: ServerResponse, status: number, type: string, body: string): void {
+  response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body);
+}

@@ -1,0 +1,253 @@
+import { HandlerTimeout, InvalidInput, Stopping } from "../../domain/errors.ts";
+import type { Former } from "../cloudevents/form.ts";
+import type { RelayContext } from "../context.ts";
+import type { HeldKey, KeyKeeper } from "../keys/key-keeper.ts";
+import { keyOf } from "../keys/key-of.ts";
+import { type Outcome, shorten } from "../outcome.ts";
+import type { Processor } from "../processors/processor.ts";
+import type { KeyOrigin, KeySettings, RelayMessage } from "../settings.ts";
+import type { Slots } from "../slots.ts";
+import type { SourceMessage } from "../source.ts";
+import type { Content, Transform } from "../transform.ts";
+import { carryOut, type Ended, type Origin } from "./ending.ts";
+import { Upkeep } from "./upkeep.ts";
+import { judge } from "./verdict.ts";
+
+/** What all deliveries of a route share. */
+export interface DeliveryParts {
+  readonly context: RelayContext;
+  readonly slots: Slots;
+  readonly transforms: readonly Transform[];
+  readonly key: KeyOrigin | undefined;
+  readonly form: Former;
+  readonly processor: Processor;
+  readonly timeoutMs: number;
+  readonly keys: { readonly keeper: KeyKeeper; readonly settings: KeySettings } | undefined;
+}
+
+/** Ready for its processor, or ended before it came there; with its key, if it holds one. */
+interface Prepared {
+  readonly held: HeldKey | undefined;
+  readonly next: RelayMessage | Outcome;
+}
+
+/**
+ * After its signal fired, a processor has so long to come to an end; a command gets 5 s between SIGTERM and SIGKILL.
+ */
+const ABORT_WAIT_MS = 6_000;
+/** A source that takes longer to hear how a message ended does not keep the slot from others. */
+const SETTLE_IN_SLOT_MS = 1_000;
+
+/**
+ * One message in this process's hands, from its receipt to its end:
+ *
+ *   received ─▶ transformed ─▶ (waits for its key, outside of a slot) ─▶ in work ─▶ told to its source
+ *      └──────────── the hold on it, or on its key, is lost: nothing is told, somebody else has it ───▶ lost
+ *
+ * Begins with a slot, and gives it back in every case.
+ */
+export class Delivery {
+  readonly #parts: DeliveryParts;
+  readonly #origin: Origin;
+  readonly #message: SourceMessage;
+  readonly #attempt: number;
+  readonly #began: number;
+  /** Fires when the work is to end, with the reason. */
+  readonly #controller = new AbortController();
+  #key: string | undefined;
+  #lost: string | undefined;
+  #inSlot = true;
+  #waiting = false;
+  #returned = false;
+
+  constructor(parts: DeliveryParts, origin: Origin, message: SourceMessage) {
+    this.#parts = parts;
+    this.#origin = origin;
+    this.#message = message;
+    this.#attempt = origin.attempts.of(message);
+    this.#began = parts.context.clock.monotonic();
+    this.#key = message.key;
+  }
+
+  /** It waits for its key. */
+  get isWaiting(): boolean {
+    return this.#waiting;
+  }
+
+  /** It went back as if it had not been received. */
+  get returned(): boolean {
+    return this.#returned;
+  }
+
+  /** The relay stops, and has no more time for it. */
+  abort(): void {
+    this.#controller.abort(new Stopping());
+  }
+
+  /** Never rejects. */
+  async run(): Promise<void> {
+    const { context } = this.#parts;
+    using _upkeep = new Upkeep(context, this.#origin.source.name, this.#message, (reason) => this.#lose(reason));
+    let held: HeldKey | undefined;
+    try {
+      const prepared = await this.#prepare();
+      held = prepared.held;
+      const outcome = "type" in prepared.next ? prepared.next : await this.#process(prepared.next);
+      const late = context.clock.setTimer(SETTLE_IN_SLOT_MS, () => this.#leaveSlot());
+      await this.#end(outcome);
+      late.cancel();
+    } catch (error) {
+      // Nothing above should throw. If it does, the message comes again when its hold runs out.
+      context.tell({ type: "trouble", doing: `delivering message ${this.#message.id}`, error });
+    } finally {
+      this.#leaveSlot();
+      await this.#release(held);
+    }
+  }
+
+  async #prepare(): Promise<Prepared> {
+    const { attempts } = this.#origin.settings.retry;
+    if (this.#attempt > attempts) {
+      const reason = `Given up: all ${attempts} attempts ended without an answer; this would have been attempt ${this.#attempt}.`;
+      return { held: undefined, next: { type: "dead", reason } };
+    }
+    const message = this.#message;
+    // A plain object: a message may have its parts behind getters, which a transform that spreads it would lose.
+    const { data, contentType, attributes: texts } = message;
+    let content: Content = { data, contentType, attributes: texts };
+    try {
+      for (const transform of this.#parts.transforms) content = await transform.apply(content);
+      this.#key = keyOf(content, message.key, this.#parts.key);
+    } catch (error) {
+      return { held: undefined, next: badData(error) };
+    }
+    const taken = await this.#takeKey();
+    if (taken !== undefined && "type" in taken) return { held: undefined, next: taken };
+    try {
+      const { id, sentAt } = message;
+      const formed = this.#parts.form(content, { id, key: this.#key, sentAt });
+      return { held: taken, next: this.#messageOf(formed, formed.headers, taken?.fence ?? message.fence) };
+    } catch (error) {
+      return { held: taken, next: badData(error) };
+    }
+  }
+
+  /** The message's key, held for it if need be; an outcome when it is not to be had. */
+  async #takeKey(): Promise<HeldKey | Outcome | undefined> {
+    const { keys, slots, context } = this.#parts;
+    const { source, rank } = this.#origin;
+    const key = this.#key;
+    if (keys === undefined || key === undefined) return undefined;
+    const { keeper, settings } = keys;
+    // A Baton queue that the relay drains holds its own keys.
+    if (source.domain === keeper.domain && key === this.#message.key) return undefined;
+    // Those that go back do not come again all at the same moment.
+    const delayMs = Math.round(settings.awayMs * (0.5 + context.random() / 2));
+    const { signal } = this.#controller;
+    try {
+      let held = await keeper.tryHold(key);
+      if (held === undefined) {
+        if (!keeper.hasRoom)
+          return { type: "back", reason: "Its key is busy, and as many messages wait here as may.", delayMs };
+        // Others need the slot meanwhile.
+        this.#leaveSlot();
+        this.#waiting = true;
+        held = await keeper.waitFor(key, rank, signal);
+        if (held === undefined)
+          return signal.aborted ? STOPPING : { type: "back", reason: "Its key is busy.", delayMs };
+        this.#inSlot = await slots.wait(rank, signal);
+        this.#waiting = false;
+        if (!this.#inSlot) {
+          await this.#release(held);
+          return STOPPING;
+        }
+      }
+      const lose = (): void => this.#lose("The lease on its key is lost.");
+      held.signal.addEventListener("abort", lose, { once: true });
+      if (held.signal.aborted) lose();
+      return held;
+    } catch (error) {
+      // A key that no store takes: it would come back for ever.
+      if (error instanceof InvalidInput) return badData(error);
+      context.tell({ type: "trouble", doing: "holding the key of a message", error });
+      return { type: "back", reason: "The store that keeps the keys could not be asked.", delayMs };
+    }
+  }
+
+  async #process(message: RelayMessage): Promise<Outcome> {
+    const { context, processor, timeoutMs } = this.#parts;
+    const { signal } = this.#controller;
+    // Lost, or told to stop, before it came to work: somebody else may be at it.
+    if (signal.aborted) return STOPPING;
+    const timer = context.clock.setTimer(timeoutMs, () => this.#controller.abort(new HandlerTimeout(timeoutMs)));
+    // A function may ignore its signal for ever. Its message goes on without it.
+    const ignored = Promise.withResolvers<Outcome>();
+    const giveUp = (): void => ignored.resolve({ type: "retry", reason: "It did not end when it was told to." });
+    const wait = (): void => void context.clock.setTimer(ABORT_WAIT_MS, giveUp);
+    signal.addEventListener("abort", wait, { once: true });
+    const outcome = await Promise.race([processor.process(message), ignored.promise]);
+    timer.cancel();
+    // What was handled was handled, also when it was told to end at the same moment.
+    if (outcome.type === "done" || !signal.aborted) return outcome;
+    if (!(signal.reason instanceof HandlerTimeout)) return STOPPING;
+    return { type: "retry", reason: `The delivery took longer than ${timeoutMs} ms and was broken off.` };
+  }
+
+  async #end(outcome: Outcome): Promise<void> {
+    const { context } = this.#parts;
+    const ended = this.#ended();
+    const { message, key, attempt, tookMs, origin } = ended;
+    if (this.#lost !== undefined) {
+      const facts = { source: origin.source.name, id: message.id, key, attempt, tookMs };
+      return context.tell({ type: "lost", ...facts, reason: this.#lost });
+    }
+    const verdict = judge(outcome, attempt, origin.settings.retry, context.random);
+    this.#returned = verdict.type === "back";
+    await carryOut(ended, verdict);
+  }
+
+  #ended(): Ended {
+    const { context } = this.#parts;
+    return {
+      context,
+      origin: this.#origin,
+      message: this.#message,
+      key: this.#key,
+      attempt: this.#attempt,
+      tookMs: Math.round(context.clock.monotonic() - this.#began),
+      over: this.#controller.signal,
+    };
+  }
+
+  #messageOf(content: Content, headers: RelayMessage["headers"], fence: number | undefined): RelayMessage {
+    const { id, sentAt } = this.#message;
+    const { data, contentType, attributes } = content;
+    const facts = { id, source: this.#origin.source.name, key: this.#key, attempt: this.#attempt, fence, sentAt };
+    return { ...facts, data, contentType, attributes, headers, signal: this.#controller.signal };
+  }
+
+  #lose(reason: string): void {
+    this.#lost ??= reason;
+    this.#controller.abort(new Error(reason));
+  }
+
+  #leaveSlot(): void {
+    if (!this.#inSlot) return;
+    this.#inSlot = false;
+    this.#parts.slots.release();
+  }
+
+  async #release(held: HeldKey | undefined): Promise<void> {
+    try {
+      await held?.release();
+    } catch (error) {
+      this.#parts.context.tell({ type: "trouble", doing: "letting go of a key", error });
+    }
+  }
+}
+
+const STOPPING: Outcome = { type: "back", reason: "The relay is stopping.", delayMs: 0 };
+
+function badData(error: unknown): Outcome {
+  return { type: "dead", reason: shorten(error instanceof Error ? error.message : String(error)) };
+}

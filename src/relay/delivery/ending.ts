@@ -1,0 +1,98 @@
+import type { RelayContext } from "../context.ts";
+import type { DeadLetterStore } from "../dead-letters/dead-letters.ts";
+import type { Verdict } from "../outcome.ts";
+import type { SourceSettings } from "../settings.ts";
+import type { Source, SourceMessage } from "../source.ts";
+import type { Attempts } from "./attempts.ts";
+import { tellSource } from "./settle.ts";
+
+/** What all deliveries from one source share. */
+export interface Origin {
+  /** 0 is the most urgent. */
+  readonly rank: number;
+  readonly settings: SourceSettings;
+  readonly source: Source;
+  readonly attempts: Attempts;
+  readonly deadLetters: DeadLetterStore | undefined;
+}
+
+/** A message whose work is over. */
+export interface Ended {
+  readonly context: RelayContext;
+  readonly origin: Origin;
+  readonly message: SourceMessage;
+  readonly key: string | undefined;
+  readonly attempt: number;
+  readonly tookMs: number;
+  /** Fires when the source is not to be told again and again any more. */
+  readonly over: AbortSignal;
+}
+
+/** Does what the verdict says, and tells it. The message may come again if its source could not be told. */
+export async function carryOut(ended: Ended, verdict: Verdict): Promise<void> {
+  switch (verdict.type) {
+    case "done":
+      return (await acknowledge(ended)) ? tell(ended, { type: "done" }) : undefined;
+    case "drop":
+      return (await acknowledge(ended)) ? tell(ended, verdict) : undefined;
+    case "dead":
+      return await bury(ended, verdict.reason);
+    case "retry":
+    case "back":
+      await giveBack(ended, verdict.delayMs, verdict.type === "retry");
+      return tell(ended, verdict);
+  }
+}
+
+/** A letter is safe before its message is forgotten. One that nobody can keep stays where it is. */
+async function bury(ended: Ended, reason: string): Promise<void> {
+  const { context, origin, message, key, attempt } = ended;
+  const { deadLetters, settings, source } = origin;
+  const { maxBackoffMs } = settings.retry;
+  if (deadLetters !== undefined) {
+    try {
+      await deadLetters.keep({ source: source.name, message, key, attempt, reason });
+    } catch (error) {
+      context.tell({ type: "trouble", doing: `keeping a dead letter in ${deadLetters.place}`, error });
+      return await giveBack(ended, maxBackoffMs, true);
+    }
+    return (await acknowledge(ended)) ? tell(ended, { type: "dead", reason, to: deadLetters.place }) : undefined;
+  }
+  if (settings.deadLetter.to === "drop")
+    return (await acknowledge(ended)) ? tell(ended, { type: "dead", reason, to: "nowhere" }) : undefined;
+  if (message.bury === undefined) {
+    await giveBack(ended, maxBackoffMs, true);
+    return tell(ended, { type: "dead", reason, to: "the source, which decides: it has no dead letters for the relay" });
+  }
+  const { bury: buryIt } = message;
+  if (!(await toldSource(ended, "burying a message", () => buryIt(reason)))) return;
+  origin.attempts.forget(message.id);
+  tell(ended, { type: "dead", reason, to: "the dead letters of the source" });
+}
+
+async function acknowledge(ended: Ended): Promise<boolean> {
+  const { message, origin } = ended;
+  const told = await toldSource(ended, "acknowledging a message", () => message.acknowledge());
+  if (told) origin.attempts.forget(message.id);
+  return told;
+}
+
+async function giveBack(ended: Ended, delayMs: number, countAttempt: boolean): Promise<void> {
+  const { message, origin, attempt } = ended;
+  origin.attempts.note(message, attempt, countAttempt);
+  await toldSource(ended, "giving a message back", () => message.giveBack({ delayMs, countAttempt }));
+}
+
+function toldSource({ context, origin, over }: Ended, doing: string, tellIt: () => Promise<void>): Promise<boolean> {
+  return tellSource(context, origin.source.name, doing, tellIt, over);
+}
+
+type Told =
+  | { readonly type: "done" }
+  | { readonly type: "drop"; readonly reason: string }
+  | { readonly type: "dead"; readonly reason: string; readonly to: string }
+  | { readonly type: "retry" | "back"; readonly reason: string; readonly delayMs: number };
+
+function tell({ context, origin, message, key, attempt, tookMs }: Ended, told: Told): void {
+  context.tell({ source: origin.source.name, id: message.id, key, attempt, tookMs, ...told });
+}

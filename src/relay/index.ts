@@ -1,0 +1,14 @@
+export { ConfigInvalid, parseConfig, readConfig } from "./config/read-config.ts";
+export type { Problem } from "./config/schema.ts";
+export type { RelayOptions } from "./context.ts";
+export { eventFields, levelOf, type MessageEvent, type RelayEvent } from "./events.ts";
+export type { RelayReport, RelayStop, RouteReport } from "./relay-report.ts";
+export { createRelay, Relay } from "./relay.ts";
+export * from "./settings.ts";
+export type { GiveBackRequest, ReceiveRequest, Source, SourceMessage } from "./source.ts";
+export { batonSource, type BatonSourceOptions } from "./sources/baton/baton-source.ts";
+export type { PubsubSettings } from "./sources/pubsub/pubsub-settings.ts";
+export { openPubsub } from "./sources/pubsub/pubsub-source.ts";
+export type { SqsSettings } from "./sources/sqs/sqs-settings.ts";
+export { openSqs } from "./sources/sqs/sqs-source.ts";
+export type { Content, Transform } from "./transform.ts";

@@ -1,0 +1,224 @@
+import type * as UndiciModule from "undici";
+import { BatonError, Fatal } from "../../../domain/errors.ts";
+import type { RelayContext } from "../../context.ts";
+import { type Outcome, shorten } from "../../outcome.ts";
+import type { HttpSettings, RelayMessage } from "../../settings.ts";
+import type { Processor } from "../processor.ts";
+import { publicLookup } from "./addresses.ts";
+import { Breaker } from "./breaker.ts";
+import { findSubscription } from "./dapr-subscriptions.ts";
+import { headersOf } from "./headers.ts";
+import { isUnserved, outcomeOf, type Reply } from "./reply.ts";
+import { readBody } from "./read-body.ts";
+import { secretBytes, signatureHeaders } from "./signature.ts";
+import { urlOfMessage } from "./target.ts";
+
+type Undici = typeof UndiciModule;
+
+/** One host, and how it goes with it. */
+interface Host {
+  readonly breaker: Breaker;
+  inFlight: number;
+}
+
+/** Before a message is tried again whose host has as many requests as it may. */
+const FULL_PAUSE_MS = 1_000;
+/** Added to the time for which a circuit is open: somebody has to probe first. */
+const CLOSED_PAUSE_MS = 100;
+/** Before an application is asked anew for its subscriptions. */
+const DISCOVERY_PAUSE_MS = 1_000;
+/** Of the hosts that messages name, so many are remembered. */
+const MOST_HOSTS = 1_000;
+
+/** Delivers by HTTP, to the target of the route. */
+export async function openHttpProcessor(
+  context: RelayContext,
+  settings: HttpSettings,
+  onRoom: () => void,
+): Promise<Processor> {
+  return new HttpProcessor(context, settings, onRoom, await loadUndici());
+}
+
+class HttpProcessor implements Processor {
+  readonly #context: RelayContext;
+  readonly #settings: HttpSettings;
+  readonly #onRoom: () => void;
+  readonly #undici: Undici;
+  readonly #agent: UndiciModule.Agent;
+  readonly #secrets: readonly Buffer[];
+  readonly #hosts = new Map<string, Host>();
+  /** The one host that all messages go to; undefined where the messages say. */
+  readonly #only: Host | undefined;
+  #fixed: URL | undefined;
+  #discovered: Promise<URL> | undefined;
+
+  constructor(context: RelayContext, settings: HttpSettings, onRoom: () => void, undici: Undici) {
+    const { target } = settings;
+    this.#context = context;
+    this.#settings = settings;
+    this.#onRoom = onRoom;
+    this.#undici = undici;
+    this.#secrets = settings.signingSecrets.map(secretBytes);
+    const checked = target.type === "attribute" && !target.privateAddresses;
+    this.#agent = new undici.Agent({
+      connections: settings.perHost,
+      connect: { timeout: settings.connectTimeoutMs, ...(checked ? { lookup: publicLookup } : {}) },
+      // The delivery's own time is the only one: work may take hours, and the receiver answers when it is done.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+    this.#only = target.type === "attribute" ? undefined : this.#hostOf(new URL(target.url));
+  }
+
+  get most(): number {
+    return this.#only === undefined ? Infinity : this.#settings.perHost;
+  }
+
+  get room(): number {
+    return this.#only?.breaker.room ?? Infinity;
+  }
+
+  async process(message: RelayMessage): Promise<Outcome> {
+    let url: URL;
+    try {
+      url = await this.#urlOf(message);
+    } catch (error) {
+      const reason = messageOf(error);
+      if (error instanceof Fatal) return { type: "dead", reason };
+      this.#context.tell({ type: "trouble", doing: "finding the application's subscription", error });
+      return { type: "back", reason, delayMs: DISCOVERY_PAUSE_MS };
+    }
+    const host = this.#only ?? this.#hostOf(url);
+    if (this.#only === undefined && host.inFlight >= this.#settings.perHost)
+      return { type: "back", reason: `${url.host} has as many requests as it may.`, delayMs: FULL_PAUSE_MS };
+    if (!host.breaker.enter())
+      return {
+        type: "back",
+        reason: `The circuit of ${url.host} is open.`,
+        delayMs: host.breaker.waitMs + CLOSED_PAUSE_MS,
+      };
+    host.inFlight += 1;
+    try {
+      return await this.#send(url, message, host.breaker);
+    } finally {
+      host.inFlight -= 1;
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const { breaker } of this.#hosts.values()) breaker.close();
+    await this.#agent.destroy();
+  }
+
+  async #send(url: URL, message: RelayMessage, breaker: Breaker): Promise<Outcome> {
+    const { clock } = this.#context;
+    const subject = message.key ?? message.id;
+    try {
+      const reply = await this.#request(url, message);
+      if (isUnserved(reply.status)) breaker.failed(subject);
+      else breaker.succeeded();
+      return outcomeOf(reply, this.#settings, clock.wall());
+    } catch (error) {
+      if (message.signal.aborted && !isTimeout(message.signal)) breaker.brokenOff();
+      else breaker.failed(subject);
+      // A look-up that led to a forbidden address.
+      const refused = error instanceof Fatal ? error : error instanceof Error ? error.cause : undefined;
+      if (refused instanceof Fatal) return { type: "dead", reason: messageOf(refused) };
+      return { type: "retry", reason: `${url.host} could not be reached or broke off: ${messageOf(error)}` };
+    }
+  }
+
+  async #request(url: URL, message: RelayMessage): Promise<Reply> {
+    const { data, id, signal } = message;
+    const signed =
+      this.#secrets.length === 0 ? {} : signatureHeaders(this.#secrets, id, data, this.#context.clock.wall());
+    const response = await this.#undici.request(url, {
+      dispatcher: this.#agent,
+      method: this.#settings.method,
+      headers: { ...headersOf(message, this.#settings), ...signed },
+      body: Buffer.from(data.buffer, data.byteOffset, data.byteLength),
+      signal,
+    });
+    return await replyOf(response);
+  }
+
+  async #urlOf(message: RelayMessage): Promise<URL> {
+    const { target } = this.#settings;
+    switch (target.type) {
+      case "url":
+        return (this.#fixed ??= new URL(target.url));
+      case "attribute":
+        return urlOfMessage(message, target);
+      case "dapr-subscription": {
+        const { url, pubsub, topic } = target;
+        this.#discovered ??= findSubscription((one) => this.#getJson(one), url, pubsub, topic);
+        try {
+          return await this.#discovered;
+        } catch (error) {
+          // Perhaps it is not up yet: the next message asks again.
+          this.#discovered = undefined;
+          throw error;
+        }
+      }
+    }
+  }
+
+  async #getJson(url: URL): Promise<unknown> {
+    const signal = AbortSignal.timeout(this.#settings.connectTimeoutMs);
+    const response = await this.#undici.request(url, { dispatcher: this.#agent, signal });
+    const { status, body } = await replyOf(response);
+    if (status !== 200 || body === undefined)
+      throw new BatonError("STORE_UNAVAILABLE", `${url.href} answered ${status}. It is asked again.`);
+    return JSON.parse(body);
+  }
+
+  #hostOf({ origin }: URL): Host {
+    const known = this.#hosts.get(origin);
+    if (known !== undefined) return known;
+    const host = {
+      breaker: new Breaker(this.#context, this.#settings.breaker, origin, this.#onRoom),
+      inFlight: 0,
+    };
+    this.#hosts.set(origin, host);
+    if (this.#hosts.size > MOST_HOSTS) this.#forgetOne();
+    return host;
+  }
+
+  #forgetOne(): void {
+    for (const [origin, { inFlight, breaker }] of this.#hosts) {
+      if (inFlight > 0 || breaker.isOpen) continue;
+      this.#hosts.delete(origin);
+      return;
+    }
+  }
+}
+
+async function replyOf({ statusCode, headers, body }: UndiciModule.Dispatcher.ResponseData): Promise<Reply> {
+  const retryAfter = headers["retry-after"];
+  return {
+    status: statusCode,
+    retryAfter: typeof retryAfter === "string" ? retryAfter : undefined,
+    body: await readBody(body),
+  };
+}
+
+function isTimeout({ reason }: AbortSignal): boolean {
+  return reason instanceof BatonError && reason.code === "HANDLER_TIMEOUT";
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return shorten(error.message === "" ? error.name : error.message);
+}
+
+async function loadUndici(): Promise<Undici> {
+  try {
+    return await import("undici");
+  } catch (cause) {
+    throw new BatonError(
+      "ENGINE_MISSING",
+      "Delivery by HTTP needs the package undici, which is not installed. Nothing was done. Run: npm install undici",
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,17 @@
+import type { Outcome } from "../outcome.ts";
+import type { RelayMessage } from "../settings.ts";
+
+/** What handles messages: a function, an HTTP receiver, a command. */
+export interface Processor {
+  /** How many deliveries it can have at a time, however many slots there are. */
+  readonly most: number;
+  /** How many more it would take on now. */
+  readonly room: number;
+  /**
+   * Handles one message. Never rejects. When the message's signal fires it comes to an end soon; what it answers then
+   * is not looked at.
+   */
+  process(message: RelayMessage): Promise<Outcome>;
+  /** Ends connections. Nothing is under way. */
+  close(): Promise<void>;
+}
