@@ -123,12 +123,12 @@ describe("SQS", { concurrency: 6 }, () => {
   });
 
   test("a message that is extended stays with its holder, and one that is not is lost in time", async (t) => {
-    const settings = { ...desk.queue(), visibilityMs: 2_000 };
+    const settings = { ...desk.queue(), visibilityMs: 4_000 };
     const source = await sqsSourceOf(t, settings);
     desk.send(settings.queue, "long");
     const message = await receiveOne(source);
     for (let round = 0; round < 4; round += 1) {
-      await sleep(700);
+      await sleep(1_300);
       await message.extend();
     }
     assert.equal(message.lost.aborted, false);
