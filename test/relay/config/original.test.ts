@@ -15,7 +15,9 @@ async function ended(started: ReturnType<OriginalRelay["start"]>): Promise<void>
   assert.equal(code, 0, `${stdout}\n${stderr}`);
 }
 
-/** An emulator per test: it does not notice that a process which waited for a message is gone, and would give it one. */
+/**
+ * An emulator per test: it does not notice that a process which waited for a message is gone, and would give it one.
+ */
 async function emulator(t: TestContext): Promise<{ readonly desk: SqsDesk; readonly isEmpty: () => boolean }> {
   const desk = await openSqsDesk();
   t.after(() => desk[Symbol.asyncDispose]());

@@ -25,7 +25,8 @@ describe("Pub/Sub", { concurrency: 2 }, () => {
 function target(isOrdered: boolean): SourceTarget {
   return {
     name: isOrdered ? "pubsub-ordered" : "pubsub",
-    // Long enough for a machine with much else to do. Google and its emulator take no deadline below 10 s for a subscription.
+    // Long enough for a machine with much else to do. Google and its emulator take no deadline below 10 s for a
+    // subscription.
     shortestHoldMs: process.env["PUBSUB_EMULATOR_HOST"] === undefined ? 4_000 : 10_000,
     create: (holdMs) => queue(isOrdered, holdMs),
   };

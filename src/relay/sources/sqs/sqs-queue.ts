@@ -1,4 +1,6 @@
-/** One queue of SQS through the official client: its address, what it hands out, and what it is told about each message. */
+/**
+ * One queue of SQS through the official client: its address, what it hands out, and what it is told about each message.
+ */
 import { randomUUID } from "node:crypto";
 import type {
   BatchResultErrorEntry,
@@ -33,8 +35,9 @@ interface Found {
 /** The most that SQS waits. */
 export const WAIT_SECONDS = 20;
 /**
- * A message that was handed to a poll which is broken off, or to a process that dies at that moment, is hidden for its first hold with nobody to
- * work on it. So the first is short, and the visibility that the configuration asks for comes with the first extension.
+ * A message that was handed to a poll which is broken off, or to a process that dies at that moment, is hidden for its
+ * first hold with nobody to work on it. So the first is short, and the visibility that the configuration asks for comes
+ * with the first extension.
  */
 const FIRST_HOLD_SECONDS = 30;
 const BATCH = { most: 10, requests: 8 };
