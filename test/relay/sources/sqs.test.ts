@@ -35,6 +35,13 @@ describe("SQS", { concurrency: 6 }, () => {
     assert.deepEqual(desk.counts(settings.queue), { ready: 0, hidden: 0 });
   });
 
+  test("a group of a standard queue is no key: SQS neither orders it nor keeps it to one at a time", async (t) => {
+    const settings = desk.queue();
+    const source = await sqsSourceOf(t, settings);
+    desk.send(settings.queue, "fair", { messageGroupId: "tenant" });
+    assert.equal((await receiveOne(source)).key, undefined);
+  });
+
   test("a waiting receive is answered by an arrival", async (t) => {
     const settings = desk.queue();
     const source = await sqsSourceOf(t, settings);

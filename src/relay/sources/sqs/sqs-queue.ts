@@ -48,6 +48,7 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
   const client = clientOf(sdk, settings);
   const holdSeconds = Math.max(1, Math.ceil(settings.visibilityMs / 1_000));
   const firstSeconds = Math.min(holdSeconds, FIRST_HOLD_SECONDS);
+  const isFifo = settings.queue.endsWith(".fifo");
   const about = (what: string): SqsRequest => ({ source: settings.name, queue: settings.queue, what });
   let found: Promise<Found> | undefined;
   const find = async (): Promise<Found> => {
@@ -87,7 +88,8 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
       id,
       data: Buffer.from(message.Body ?? "", "utf8"),
       attributes: attributesOf(message),
-      key: message.Attributes?.MessageGroupId,
+      // On a standard queue a group is a tenant that SQS serves fairly, and neither ordered nor exclusive.
+      key: isFifo ? message.Attributes?.MessageGroupId : undefined,
       attempt: attributeNumber(message, "ApproximateReceiveCount"),
       sentAt: attributeNumber(message, "SentTimestamp"),
       firstHoldMs: firstSeconds * 1_000,
@@ -119,7 +121,7 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
           MessageSystemAttributeNames: ["All"],
           MessageAttributeNames: ["All"],
           // Who repeats the request because the answer was lost is given the same messages, instead of a blocked group.
-          ...(url.endsWith(".fifo") ? { ReceiveRequestAttemptId: randomUUID() } : {}),
+          ...(isFifo ? { ReceiveRequestAttemptId: randomUUID() } : {}),
         });
         const options = { abortSignal: signal, requestTimeout: seconds * 1_000 + LATE_MS };
         const { Messages = [] } = await client.send(command, options);
