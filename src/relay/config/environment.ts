@@ -8,7 +8,9 @@ interface Place {
   refuse(expected: string, found: string): unknown;
 }
 
-/** Undefined: the place has been told what is missing. As in a shell, the default also stands in for an empty variable. */
+/**
+ * Undefined: the place has been told what is missing. As in a shell, the default also stands in for an empty variable.
+ */
 export function fillIn(written: string, at: Place): string | undefined {
   let isComplete = true;
   const refuse = (expected: string, found: string): string => {

@@ -1,6 +1,7 @@
 /**
- * The configuration of the service that the relay grew out of, in all its spellings. Times are whole seconds. What that service did with a message is
- * kept too: it is tried again and again, and one that the receiver calls fatal, or that cannot be transformed, is deleted.
+ * The configuration of the service that the relay grew out of, in all its spellings. Times are whole seconds. What that
+ * service did with a message is kept too: it is tried again and again, and one that the receiver calls fatal, or that
+ * cannot be transformed, is deleted.
  */
 import {
   DEFAULT_CONCURRENCY,

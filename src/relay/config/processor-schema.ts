@@ -19,9 +19,7 @@ const headers = convert(
   (entries, at) => {
     const wrong = [...entries.keys()].filter((name) => !/^[!#$%&'*+.^`|~\w-]+$/.test(name));
     for (const name of wrong) at.field(name).refuse("the name of a header", name);
-    // In lower case, like the relay's own: two spellings would be sent as two headers.
-    const lower = Array.from(entries, ([name, value]) => [name.toLowerCase(), value] as const);
-    return wrong.length > 0 ? refused : Object.fromEntries(lower);
+    return wrong.length > 0 ? refused : Object.fromEntries(entries);
   },
 );
 

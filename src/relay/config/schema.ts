@@ -1,6 +1,7 @@
 /**
- * A description of values that reads them: each kind of value says what it expects, finds every problem and not only the first, and gives
- * back what it read in the form that the program works with. Types are derived from the description.
+ * A description of values that reads them: each kind of value says what it expects, finds every problem and not only
+ * the first, and gives back what it read in the form that the program works with. Types are derived from the
+ * description.
  */
 import { show } from "../../domain/errors.ts";
 import { type Environment, fillIn } from "./environment.ts";

@@ -1,4 +1,7 @@
-/** What is done to a message before it is delivered. A transform may need a module or a library, so it is opened after the file was read. */
+/**
+ * What is done to a message before it is delivered. A transform may need a module or a library, so it is opened after
+ * the file was read.
+ */
 import { InvalidInput } from "../../domain/errors.ts";
 import type { Transform } from "../transform.ts";
 import { decodeBase64, unpackGzip } from "../transforms/decode.ts";

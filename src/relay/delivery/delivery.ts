@@ -54,6 +54,8 @@ export class Delivery {
   readonly #began: number;
   /** Fires when the work is to end, with the reason. */
   readonly #controller = new AbortController();
+  /** Fires when the source need not be told any more, or there is no time for it. */
+  readonly #over = new AbortController();
   #key: string | undefined;
   #lost: string | undefined;
   #inSlot = true;
@@ -81,6 +83,7 @@ export class Delivery {
 
   /** The relay stops, and has no more time for it. */
   abort(): void {
+    this.#over.abort();
     this.#controller.abort(new Stopping());
   }
 
@@ -89,20 +92,25 @@ export class Delivery {
     const { context } = this.#parts;
     using _upkeep = new Upkeep(context, this.#origin.source.name, this.#message, (reason) => this.#lose(reason));
     let held: HeldKey | undefined;
+    let outcome: Outcome;
     try {
       const prepared = await this.#prepare();
       held = prepared.held;
-      const outcome = "type" in prepared.next ? prepared.next : await this.#process(prepared.next);
-      const late = context.clock.setTimer(SETTLE_IN_SLOT_MS, () => this.#leaveSlot());
-      await this.#end(outcome);
-      late.cancel();
+      outcome = "type" in prepared.next ? prepared.next : await this.#process(prepared.next);
     } catch (error) {
-      // Nothing above should throw. If it does, the message comes again when its hold runs out.
+      // Nothing above should throw. If it does, that was an attempt, so that it does not go on for ever.
       context.tell({ type: "trouble", doing: `delivering message ${this.#message.id}`, error });
-    } finally {
-      this.#leaveSlot();
-      await this.#release(held);
+      outcome = { type: "retry", reason: reasonOf(error) };
     }
+    const late = context.clock.setTimer(SETTLE_IN_SLOT_MS, () => this.#leaveSlot());
+    try {
+      await this.#end(outcome);
+    } catch (error) {
+      context.tell({ type: "trouble", doing: `ending message ${this.#message.id}`, error });
+    }
+    late.cancel();
+    this.#leaveSlot();
+    await this.#release(held);
   }
 
   async #prepare(): Promise<Prepared> {
@@ -116,10 +124,10 @@ export class Delivery {
     const { data, contentType, attributes: texts } = message;
     let content: Content = { data, contentType, attributes: texts };
     try {
-      for (const transform of this.#parts.transforms) content = await transform.apply(content);
+      if (this.#parts.transforms.length > 0) content = await this.#transform(content);
       this.#key = keyOf(content, message.key, this.#parts.key);
     } catch (error) {
-      return { held: undefined, next: badData(error) };
+      return { held: undefined, next: this.#controller.signal.aborted ? this.#brokenOff() : badData(error) };
     }
     const taken = await this.#takeKey();
     if (taken !== undefined && "type" in taken) return { held: undefined, next: taken };
@@ -130,6 +138,18 @@ export class Delivery {
     } catch (error) {
       return { held: taken, next: badData(error) };
     }
+  }
+
+  /** A transform may be anybody's module, and may never end. */
+  async #transform(content: Content): Promise<Content> {
+    const { transforms } = this.#parts;
+    const { signal } = this.#controller;
+    using _timeout = this.#limitTime();
+    const over = Promise.withResolvers<never>();
+    signal.addEventListener("abort", () => over.reject(new Error("It was broken off.")), { once: true });
+    let found = content;
+    for (const transform of transforms) found = await Promise.race([transform.apply(found), over.promise]);
+    return found;
   }
 
   /** The message's key, held for it if need be; an outcome when it is not to be had. */
@@ -162,7 +182,8 @@ export class Delivery {
           return STOPPING;
         }
       }
-      const lose = (): void => this.#lose("The lease on its key is lost.");
+      // The message is still ours when its key is not any more: it goes back, and waits for its turn anew.
+      const lose = (): void => this.#controller.abort(new KeyLost());
       held.signal.addEventListener("abort", lose, { once: true });
       if (held.signal.aborted) lose();
       return held;
@@ -175,22 +196,35 @@ export class Delivery {
   }
 
   async #process(message: RelayMessage): Promise<Outcome> {
-    const { context, processor, timeoutMs } = this.#parts;
+    const { context, processor } = this.#parts;
     const { signal } = this.#controller;
     // Lost, or told to stop, before it came to work: somebody else may be at it.
-    if (signal.aborted) return STOPPING;
-    const timer = context.clock.setTimer(timeoutMs, () => this.#controller.abort(new HandlerTimeout(timeoutMs)));
+    if (signal.aborted) return this.#brokenOff();
+    using _timeout = this.#limitTime();
     // A function may ignore its signal for ever. Its message goes on without it.
     const ignored = Promise.withResolvers<Outcome>();
     const giveUp = (): void => ignored.resolve({ type: "retry", reason: "It did not end when it was told to." });
     const wait = (): void => void context.clock.setTimer(ABORT_WAIT_MS, giveUp);
     signal.addEventListener("abort", wait, { once: true });
     const outcome = await Promise.race([processor.process(message), ignored.promise]);
-    timer.cancel();
     // What was handled was handled, also when it was told to end at the same moment.
-    if (outcome.type === "done" || !signal.aborted) return outcome;
-    if (!(signal.reason instanceof HandlerTimeout)) return STOPPING;
-    return { type: "retry", reason: `The delivery took longer than ${timeoutMs} ms and was broken off.` };
+    return outcome.type === "done" || !signal.aborted ? outcome : this.#brokenOff();
+  }
+
+  /** Why the signal fired decides. */
+  #brokenOff(): Outcome {
+    const reason: unknown = this.#controller.signal.reason;
+    if (reason instanceof HandlerTimeout) {
+      const { timeoutMs } = this.#parts;
+      return { type: "retry", reason: `The delivery took longer than ${timeoutMs} ms and was broken off.` };
+    }
+    return reason instanceof KeyLost ? { type: "back", reason: reason.message, delayMs: 0 } : STOPPING;
+  }
+
+  #limitTime(): Disposable {
+    const { context, timeoutMs } = this.#parts;
+    const timer = context.clock.setTimer(timeoutMs, () => this.#controller.abort(new HandlerTimeout(timeoutMs)));
+    return { [Symbol.dispose]: () => timer.cancel() };
   }
 
   async #end(outcome: Outcome): Promise<void> {
@@ -215,7 +249,7 @@ export class Delivery {
       key: this.#key,
       attempt: this.#attempt,
       tookMs: Math.round(context.clock.monotonic() - this.#began),
-      over: this.#controller.signal,
+      over: this.#over.signal,
     };
   }
 
@@ -228,6 +262,7 @@ export class Delivery {
 
   #lose(reason: string): void {
     this.#lost ??= reason;
+    this.#over.abort();
     this.#controller.abort(new Error(reason));
   }
 
@@ -248,6 +283,16 @@ export class Delivery {
 
 const STOPPING: Outcome = { type: "back", reason: "The relay is stopping.", delayMs: 0 };
 
+class KeyLost extends Error {
+  constructor() {
+    super("The lease on its key was lost while it was in work.");
+  }
+}
+
 function badData(error: unknown): Outcome {
-  return { type: "dead", reason: shorten(error instanceof Error ? error.message : String(error)) };
+  return { type: "dead", reason: reasonOf(error) };
+}
+
+function reasonOf(error: unknown): string {
+  return shorten(error instanceof Error ? error.message : String(error));
 }

@@ -1,4 +1,7 @@
-/** Takes a structured CloudEvent apart: its data becomes the content, its attributes those of the message, named as in HTTP. */
+/**
+ * Takes a structured CloudEvent apart: its data becomes the content, its attributes those of the message, named as in
+ * HTTP.
+ */
 import type { CloudEvent, HTTP } from "cloudevents";
 import { BatonError, Fatal } from "../../domain/errors.ts";
 import type { Content, Transform } from "../transform.ts";

@@ -1,6 +1,6 @@
 /**
- * A transform of the user's own: a module whose default export is a function from content to content. It may return the new data alone, as a text
- * or as bytes; media type and attributes then stay as they were.
+ * A transform of the user's own: a module whose default export is a function from content to content. It may return the
+ * new data alone, as a text or as bytes; media type and attributes then stay as they were.
  */
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";

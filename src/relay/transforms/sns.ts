@@ -30,8 +30,8 @@ export const unwrapSns: Transform = {
 };
 
 /**
- * The original service's transform of this name: Dapr's publisher for AWS sends CloudEvents through SNS. Like the original, it wants nothing of the
- * envelope but its message; what is left is what Dapr would deliver.
+ * The original service's transform of this name: Dapr's publisher for AWS sends CloudEvents through SNS. Like the
+ * original, it wants nothing of the envelope but its message; what is left is what Dapr would deliver.
  */
 export const unwrapDaprAws: Transform = {
   name: "dapr_aws",

@@ -95,7 +95,7 @@ describe("the configuration", () => {
       type: "http",
       target: { type: "dapr-subscription", url: "http://localhost:5000/", pubsub: "p", topic: "t" },
       method: "PUT",
-      headers: { "x-team": "orders" },
+      headers: { "X-Team": "orders" },
       contentType: "application/json",
       timeoutMs: 7_200_000,
       connectTimeoutMs: 1_000,
@@ -253,7 +253,7 @@ describe("the environment", () => {
     assert.equal(only(settings).concurrency, 3);
     assert.equal(settings.graceMs, 7_000);
     assert.deepEqual(httpOf(settings).target, { type: "url", url: "http://here:80/${x}" });
-    assert.equal(httpOf(settings).headers["authorization"], "Bearer ");
+    assert.equal(httpOf(settings).headers["Authorization"], "Bearer ");
   });
 
   test("is told when it lacks something, or has something else; values are not shown", async () => {

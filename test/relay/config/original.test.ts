@@ -15,7 +15,9 @@ async function ended(started: ReturnType<OriginalRelay["start"]>): Promise<void>
   assert.equal(code, 0, `${stdout}\n${stderr}`);
 }
 
-/** An emulator per test: it does not notice that a process which waited for a message is gone, and would give it one. */
+/**
+ * An emulator per test: it does not notice that a process which waited for a message is gone, and would give it one.
+ */
 async function emulator(t: TestContext): Promise<{ readonly desk: SqsDesk; readonly isEmpty: () => boolean }> {
   const desk = await openSqsDesk();
   t.after(() => desk[Symbol.asyncDispose]());
@@ -55,9 +57,9 @@ describe("the original's example for SQS", { concurrency: 3 }, () => {
     const { desk, isEmpty } = await emulator(t);
     const receiver = await Receiver.open(t);
     desk.send("low-priority", "long");
-    const places = { receiver, sqs: desk.server.address, visibilitySeconds: 3 };
+    const places = { receiver, sqs: desk.server.address, visibilitySeconds: 4 };
     await using _relay = await new OriginalRelay(t, "aws_sqs_example_config.json", places).open();
-    receiver.handle = ({ answer }) => setTimeout(answer, 7_000, 200);
+    receiver.handle = ({ answer }) => setTimeout(answer, 9_000, 200);
     await until(() => receiver.requests.length > 0 && isEmpty(), "the work to be done", 60_000);
     assert.deepEqual(receiver.bodies(), ["long"]);
   });

@@ -17,6 +17,12 @@ class AwayEngine extends PassThrough {
   away = false;
   holds = 0;
 
+  override renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
+    return this.away
+      ? Promise.reject(new BatonError("STORE_UNAVAILABLE", "The store is away."))
+      : super.renew(renewals);
+  }
+
   override hold(request: port.HoldRequest): Promise<port.Lease | undefined> {
     this.holds += 1;
     return this.away ? Promise.reject(new BatonError("STORE_UNAVAILABLE", "The store is away.")) : super.hold(request);
@@ -100,4 +106,25 @@ test("while the keys' store is away, messages stay where they are", async (conte
   engine.away = false;
   await until(() => source.told.filter((told) => told.startsWith("acknowledged")).length === 20, "all of them");
   assert.ok(source.told.filter((told) => told.startsWith("back")).every((told) => told.endsWith("uncounted")));
+});
+
+test("a message whose key is lost in work is broken off and goes back, uncounted", async (context) => {
+  const engine = new AwayEngine(new MemoryStore({ clock: systemClock }).connect());
+  const baton = await connect(engine, { onEvent: () => undefined });
+  context.after(() => baton.close({ grace: 0 }));
+  const keys = { ...DEFAULT_KEYS, leaseMs: 400, awayMs: 0, store: baton, queue: "keys" };
+  const source = new ScriptedSource("cars");
+  const signals: AbortSignal[] = [];
+  const run = async ({ signal }: RelayMessage): Promise<void> => {
+    signals.push(signal);
+    if (signals.length === 1) await wait(60_000, undefined, { signal });
+  };
+  await play(context, settingsOf(route([source], toFunction(run)), { keys }));
+  source.put("a", { key: "car1" });
+  await until(() => signals.length === 1, "the work");
+  engine.away = true;
+  await until(() => source.told.includes("back a uncounted"), "the message to go back");
+  assert.ok(signals[0]?.aborted);
+  engine.away = false;
+  await until(() => source.told.includes("acknowledged a"), "its end");
 });

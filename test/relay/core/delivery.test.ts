@@ -157,6 +157,24 @@ describe("a message", () => {
     assert.match(retry.reason, /longer than 50 ms/);
   });
 
+  test("whose transform never ends is broken off like any other", async (context) => {
+    const source = new ScriptedSource("cars");
+    const transforms = [{ name: "endless", apply: () => new Promise<never>(() => undefined) }];
+    const { events } = await play(
+      context,
+      settingsOf(
+        route(
+          [source],
+          toFunction(() => undefined, 50),
+          { transforms },
+        ),
+      ),
+    );
+    source.put("a");
+    await until(() => source.told.length > 0, "its end");
+    assert.ok(events.some((event) => event.type === "retry" && event.reason.includes("longer than 50 ms")));
+  });
+
   test("is extended for as long as its work takes, and no longer", async (context) => {
     const source = new ScriptedSource("cars");
     const done = Promise.withResolvers<void>();

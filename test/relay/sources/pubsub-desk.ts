@@ -1,4 +1,7 @@
-/** Topics and subscriptions of one's own: on Google's emulator where PUBSUB_EMULATOR_HOST names one, else on the server of these tests. */
+/**
+ * Topics and subscriptions of one's own: on Google's emulator where PUBSUB_EMULATOR_HOST names one, else on the server
+ * of these tests.
+ */
 import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
 import { PubSub, v1 } from "@google-cloud/pubsub";

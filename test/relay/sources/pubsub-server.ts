@@ -1,6 +1,7 @@
 /**
- * As much of Pub/Sub as a subscriber meets, over real gRPC, from the protocol that the official client ships: pulls that wait, deadlines that
- * run out, ordering keys, attempts. It may be slower than Google, and is as strict.
+ * As much of Pub/Sub as a subscriber meets, over real gRPC, from the protocol that the official client ships: pulls
+ * that wait, deadlines that run out, ordering keys, attempts. What Google does beyond its
+ * documentation, such as when it hands out the next message of a key, is a guess here.
  */
 import { createRequire } from "node:module";
 import { type handleUnaryCall, Server, ServerCredentials, type ServiceDefinition, status } from "@grpc/grpc-js";

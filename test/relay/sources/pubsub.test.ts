@@ -90,12 +90,12 @@ describe("Pub/Sub", { concurrency: 6 }, () => {
 
   test("a message that is extended stays, and one that is not is lost in time", async (t) => {
     const topic = await desk.topic();
-    const settings = { ...(await desk.subscription(topic)), ackDeadlineMs: 2_000 };
+    const settings = { ...(await desk.subscription(topic)), ackDeadlineMs: 4_000 };
     const source = await pubsubSourceOf(t, settings);
     await desk.publish(topic, "long");
     const message = await receiveOne(source);
     for (let round = 0; round < 4; round += 1) {
-      await sleep(700);
+      await sleep(1_300);
       await message.extend();
     }
     assert.equal(message.lost.aborted, false);

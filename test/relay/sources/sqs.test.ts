@@ -35,6 +35,13 @@ describe("SQS", { concurrency: 6 }, () => {
     assert.deepEqual(desk.counts(settings.queue), { ready: 0, hidden: 0 });
   });
 
+  test("a group of a standard queue is no key: SQS neither orders it nor keeps it to one at a time", async (t) => {
+    const settings = desk.queue();
+    const source = await sqsSourceOf(t, settings);
+    desk.send(settings.queue, "fair", { messageGroupId: "tenant" });
+    assert.equal((await receiveOne(source)).key, undefined);
+  });
+
   test("a waiting receive is answered by an arrival", async (t) => {
     const settings = desk.queue();
     const source = await sqsSourceOf(t, settings);
@@ -123,12 +130,12 @@ describe("SQS", { concurrency: 6 }, () => {
   });
 
   test("a message that is extended stays with its holder, and one that is not is lost in time", async (t) => {
-    const settings = { ...desk.queue(), visibilityMs: 2_000 };
+    const settings = { ...desk.queue(), visibilityMs: 4_000 };
     const source = await sqsSourceOf(t, settings);
     desk.send(settings.queue, "long");
     const message = await receiveOne(source);
     for (let round = 0; round < 4; round += 1) {
-      await sleep(700);
+      await sleep(1_300);
       await message.extend();
     }
     assert.equal(message.lost.aborted, false);

@@ -34,7 +34,7 @@ function run({ command, arguments: words }: CommandSettings, message: RelayMessa
   return new Promise<End>((resolve) => {
     // A group of its own, so that all it starts can be ended with it. Our standard output is for our log.
     const child = spawn(command, words, {
-      env: { ...process.env, ...environmentOf(message) },
+      env: { ...process.env, ...withoutNul(environmentOf(message)) },
       stdio: ["pipe", 2, "pipe"],
       detached: process.platform !== "win32",
     });
@@ -84,6 +84,11 @@ function environmentOf({ id, source, key, attempt, fence, contentType }: RelayMe
     ...(fence === undefined ? {} : { BATON_FENCE: String(fence) }),
     ...(contentType === undefined ? {} : { BATON_CONTENT_TYPE: contentType }),
   };
+}
+
+/** No environment can carry it, and it may come from a queue. */
+function withoutNul(values: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value.replaceAll("\0", "")]));
 }
 
 function kill(child: ChildProcess, signal: NodeJS.Signals): void {

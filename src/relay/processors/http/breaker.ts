@@ -76,12 +76,19 @@ export class Breaker {
   }
 
   #open(forMs: number): void {
-    const { clock } = this.#context;
-    this.#openUntil = clock.monotonic() + forMs;
+    this.#openUntil = this.#context.clock.monotonic() + forMs;
     this.#change("open");
     this.#timer?.cancel();
-    this.#timer = clock.setTimer(forMs, this.#onRoom);
+    this.#tellWhenOver();
     this.#onRoom();
+  }
+
+  /** A timer may fire a little before its time; whoever was told then would find no room, and nobody would ask again. */
+  #tellWhenOver(): void {
+    this.#timer = this.#context.clock.setTimer(this.waitMs, () => {
+      if (this.waitMs > 0) this.#tellWhenOver();
+      else this.#onRoom();
+    });
   }
 
   #change(state: "closed" | "open" | "probing"): void {

@@ -15,7 +15,8 @@ export function headersOf(message: RelayMessage, settings: HttpSettings): Record
     ...(key === undefined ? {} : { "baton-key": headerText(key) }),
     ...(fence === undefined ? {} : { "baton-fence": String(fence) }),
     ...Object.fromEntries(Object.entries(message.headers).map(([name, value]) => [name, headerText(value)])),
-    ...settings.headers,
+    // Names are compared without regard to case: an operator's replaces ours, and does not stand beside it.
+    ...Object.fromEntries(Object.entries(settings.headers).map(([name, value]) => [name.toLowerCase(), value])),
   };
 }
 

@@ -119,6 +119,10 @@ class HttpProcessor implements Processor {
       else breaker.succeeded();
       return outcomeOf(reply, this.#settings, clock.wall());
     } catch (error) {
+      if (isUnsendable(error)) {
+        breaker.brokenOff();
+        return { type: "dead", reason: `The message cannot be sent by HTTP: ${messageOf(error)}` };
+      }
       if (message.signal.aborted && !isTimeout(message.signal)) breaker.brokenOff();
       else breaker.failed(subject);
       // A look-up that led to a forbidden address.
@@ -200,6 +204,11 @@ async function replyOf({ statusCode, headers, body }: UndiciModule.Dispatcher.Re
     retryAfter: typeof retryAfter === "string" ? retryAfter : undefined,
     body: await readBody(body),
   };
+}
+
+/** The request never left: that says nothing of the target, and will be the same next time. */
+function isUnsendable(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "UND_ERR_INVALID_ARG";
 }
 
 function isTimeout({ reason }: AbortSignal): boolean {

@@ -1,4 +1,7 @@
-/** After a failure the queue is left alone for a while: up to twice as long each time, with full jitter so that many relays spread. */
+/**
+ * After a failure the queue is left alone for a while: up to twice as long each time, with full jitter so that many
+ * relays spread.
+ */
 const FIRST_MS = 200;
 const LONGEST_MS = 20_000;
 

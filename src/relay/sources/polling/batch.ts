@@ -1,6 +1,7 @@
 /**
- * Requests that go out together. What is added in one turn shares a request; while as many requests as allowed are under way, what comes
- * meanwhile waits for the next. So one alone is sent at once, and many at a time cost few requests.
+ * Requests that go out together. What is added in one turn shares a request; while as many requests as allowed are
+ * under way, what comes meanwhile waits for the next. So one alone is sent at once, and many at a time cost few
+ * requests.
  */
 export interface BatchOptions<Entry> {
   /** How many entries one request may carry. */

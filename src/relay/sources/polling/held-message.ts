@@ -17,7 +17,10 @@ export interface MessageParts {
   readonly queue: MessageQueue;
 }
 
-/** What the queue does with one message. Each rejects with `MessageLost` when the queue says that the message is not held any more. */
+/**
+ * What the queue does with one message. Each rejects with `MessageLost` when the queue says that the message is not
+ * held any more.
+ */
 export interface MessageQueue {
   /** How long a message may be held in all, and how long it can be kept away. */
   readonly longestHoldMs: number;
@@ -112,7 +115,9 @@ export class HeldMessage implements SourceMessage {
   }
 }
 
-/** Queues have no place for it of their own; publishers put it into an attribute. What could not be a header is not one. */
+/**
+ * Queues have no place for it of their own; publishers put it into an attribute. What could not be a header is not one.
+ */
 function contentTypeOf(attributes: Readonly<Record<string, string>>): string | undefined {
   const found = Object.entries(attributes).find(([name]) => /^(content[-_]?type|datacontenttype)$/i.test(name));
   return found !== undefined && /^[^\s/;]+\/[^\s/;]+(?:\s*;.*)?$/.test(found[1]) && /^[ -~]+$/.test(found[1])

@@ -1,4 +1,7 @@
-/** How long a message is surely this process's: until the queue would show it to others, less a margin for clocks and the way. */
+/**
+ * How long a message is surely this process's: until the queue would show it to others, less a margin for clocks and
+ * the way.
+ */
 import { type Clock, type Instant, instant, systemClock, type Timer } from "../../../domain/clock.ts";
 import { BatonError } from "../../../domain/errors.ts";
 import { leaseLeftMs, leaseMarginMs } from "../../../domain/lease.ts";

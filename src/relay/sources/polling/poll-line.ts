@@ -1,8 +1,8 @@
 /**
  * Those who wait for messages of a queue that is asked by long polls.
  *
- * A long poll cannot be taken back: a request that is broken off may already have been given a message, which then nobody sees until its
- * hold runs out. So polls outlive those who asked for them:
+ * A long poll cannot be taken back: a request that is broken off may already have been given a message, which then
+ * nobody sees until its hold runs out. So polls outlive those who asked for them:
  *
  *   asked ──message──▶ the first in line
  *     └──whoever asked has gone──▶ open still ──somebody asks──▶ adopted: no second poll is opened
@@ -24,8 +24,8 @@ export interface PollLineOptions {
   /** How long the queue holds a poll open. */
   readonly waitMs: number;
   /**
-   * Whether one request may ask for one message only. A queue that keeps groups in order may answer one request with several messages of a
-   * group, which would then be worked on side by side; after one alone, it keeps the others back.
+   * Whether one request may ask for one message only. A queue that keeps groups in order may answer one request with
+   * several messages of a group, which would then be worked on side by side; after one alone, it keeps the others back.
    */
   readonly isOneByOne: () => boolean;
   /** One request. Without `wait` it answers at once. The signal fires only when the line is closed. */
@@ -50,7 +50,10 @@ interface Poll {
   readonly endsAt: number;
 }
 
-/** A slot that gets free within this time takes a message that came too late for the one before; a busy relay does not keep it from others. */
+/**
+ * A slot that gets free within this time takes a message that came too late for the one before; a busy relay does not
+ * keep it from others.
+ */
 const KEPT_MS = 1_000;
 /** How long a closing line waits for open polls before it breaks them off. */
 const LINGER_MS = 2_000;
@@ -205,8 +208,9 @@ export class PollLine {
   }
 
   /**
-   * Each poll that brings it to nobody counts as a delivery, and it might be given up unseen. So it is kept away from this line's own polls, and, if it
-   * has come before, for as long as polls last, from those that other relays left open when they got busy.
+   * Each poll that brings it to nobody counts as a delivery, and it might be given up unseen. So it is kept away from
+   * this line's own polls, and, if it has come before, for as long as polls last, from those that other relays left
+   * open when they got busy.
    */
   async #giveBack(message: SourceMessage): Promise<void> {
     clearTimeout(this.#kept.get(message));

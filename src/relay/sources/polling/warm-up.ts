@@ -4,8 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 const PATIENCE_MS = 5_000;
 
 /**
- * Finding a queue for the first time takes a second or more: credentials, a connection, its address. Until then an urgent source would look
- * slow, and less urgent ones would be asked. So it is found when the source is opened; what goes wrong is said by the first receive.
+ * Finding a queue for the first time takes a second or more: credentials, a connection, its address. Until then an
+ * urgent source would look slow, and less urgent ones would be asked. So it is found when the source is opened; what
+ * goes wrong is said by the first receive.
  */
 export async function warmUp(find: () => Promise<unknown>): Promise<void> {
   const patience = new AbortController();

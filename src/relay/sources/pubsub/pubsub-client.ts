@@ -1,4 +1,7 @@
-/** The official client, loaded only when a source needs it: its low-level half, because that pulls exactly as many messages as it is told. */
+/**
+ * The official client, loaded only when a source needs it: its low-level half, because that pulls exactly as many
+ * messages as it is told.
+ */
 import type * as Pubsub from "@google-cloud/pubsub";
 import { BatonError } from "../../../domain/errors.ts";
 import type { PubsubSettings } from "./pubsub-settings.ts";

@@ -1,4 +1,7 @@
-/** Where Pub/Sub keeps what is given up: a topic. Its policy alone would deliver a hopeless message at least five times before. */
+/**
+ * Where Pub/Sub keeps what is given up: a topic. Its policy alone would deliver a hopeless message at least five times
+ * before.
+ */
 import type { protos } from "@google-cloud/pubsub";
 import type { Clients } from "./pubsub-client.ts";
 import { pubsubError } from "./pubsub-errors.ts";

@@ -56,8 +56,8 @@ export function statusOf(error: unknown): number | undefined {
 }
 
 /**
- * What became of each message when one request about several failed. Subscriptions with exactly-once delivery say it for each; what they do not
- * name was done. Undefined: it is not said.
+ * What became of each message when one request about several failed. Subscriptions with exactly-once delivery say it
+ * for each; what they do not name was done. Undefined: it is not said.
  */
 export function failuresOf(
   error: unknown,

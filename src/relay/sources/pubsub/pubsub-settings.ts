@@ -10,6 +10,9 @@ export interface PubsubSettings {
   readonly endpoint: string | undefined;
   /** How long a message is held; extended at a third of it while it is in work. */
   readonly ackDeadlineMs: number;
-  /** In full: `projects/PROJECT/topics/NAME`, for messages that are given up. Undefined: that of the subscription's policy, if it has one. */
+  /**
+   * In full: `projects/PROJECT/topics/NAME`, for messages that are given up. Undefined: that of the subscription's
+   * policy, if it has one.
+   */
   readonly deadLetterTopic: string | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * Google Pub/Sub by pulls. What one pull brings is held by moving its deadline; a pull that nobody waits for any more is not broken
- * off, because it may have been given a message already: see `polling/poll-line.ts`.
+ * Google Pub/Sub by pulls. What one pull brings is held by moving its deadline; a pull that nobody waits for any more
+ * is not broken off, because it may have been given a message already: see `polling/poll-line.ts`.
  */
 import type { ReceiveRequest, Source, SourceMessage } from "../../source.ts";
 import { PollLine } from "../polling/poll-line.ts";

@@ -33,7 +33,10 @@ interface Found {
 const SHORTEST_SECONDS = 10;
 /** Well below the 512 KiB that a request may have: an id has about 200 characters. */
 const BATCH = { most: 500, requests: 4 };
-/** Ordinary requests are answered in milliseconds. The client would try one for ten minutes, and a hold is lost meanwhile. */
+/**
+ * Ordinary requests are answered in milliseconds. The client would try one for ten minutes, and a hold is lost
+ * meanwhile.
+ */
 const REQUEST = {
   timeout: 10_000,
   retry: {

@@ -1,4 +1,7 @@
-/** What travels beside a message: the sender's attributes by their names, and those of SQS with "AWS." before, which senders may not use. */
+/**
+ * What travels beside a message: the sender's attributes by their names, and those of SQS with "AWS." before, which
+ * senders may not use.
+ */
 import type { Message, MessageAttributeValue, MessageSystemAttributeName } from "@aws-sdk/client-sqs";
 
 export function attributesOf(message: Message): Readonly<Record<string, string>> {

@@ -5,7 +5,10 @@ import type { SqsSettings } from "./sqs-settings.ts";
 
 export type Sdk = typeof Sqs;
 
-/** Long polls, batches and single requests at a time, with room to spare: no request may wait for a socket behind long polls. */
+/**
+ * Long polls, batches and single requests at a time, with room to spare: no request may wait for a socket behind long
+ * polls.
+ */
 const SOCKETS = 64;
 
 export async function loadSdk(): Promise<Sdk> {

@@ -1,6 +1,6 @@
 /**
- * Where SQS keeps what is given up. The redrive policy alone would show a hopeless message as often as it allows before it moves it; the
- * relay copies such a message there at once, with the reason, and deletes it.
+ * Where SQS keeps what is given up. The redrive policy alone would show a hopeless message as often as it allows before
+ * it moves it; the relay copies such a message there at once, with the reason, and deletes it.
  */
 import type { Message, MessageAttributeValue, SQSClient } from "@aws-sdk/client-sqs";
 import { type Sdk, urlOf } from "./sqs-client.ts";

@@ -1,4 +1,6 @@
-/** One queue of SQS through the official client: its address, what it hands out, and what it is told about each message. */
+/**
+ * One queue of SQS through the official client: its address, what it hands out, and what it is told about each message.
+ */
 import { randomUUID } from "node:crypto";
 import type {
   BatchResultErrorEntry,
@@ -33,8 +35,9 @@ interface Found {
 /** The most that SQS waits. */
 export const WAIT_SECONDS = 20;
 /**
- * A message that was handed to a poll which is broken off, or to a process that dies at that moment, is hidden for its first hold with nobody to
- * work on it. So the first is short, and the visibility that the configuration asks for comes with the first extension.
+ * A message that was handed to a poll which is broken off, or to a process that dies at that moment, is hidden for its
+ * first hold with nobody to work on it. So the first is short, and the visibility that the configuration asks for comes
+ * with the first extension.
  */
 const FIRST_HOLD_SECONDS = 30;
 const BATCH = { most: 10, requests: 8 };
@@ -45,6 +48,7 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
   const client = clientOf(sdk, settings);
   const holdSeconds = Math.max(1, Math.ceil(settings.visibilityMs / 1_000));
   const firstSeconds = Math.min(holdSeconds, FIRST_HOLD_SECONDS);
+  const isFifo = settings.queue.endsWith(".fifo");
   const about = (what: string): SqsRequest => ({ source: settings.name, queue: settings.queue, what });
   let found: Promise<Found> | undefined;
   const find = async (): Promise<Found> => {
@@ -84,7 +88,8 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
       id,
       data: Buffer.from(message.Body ?? "", "utf8"),
       attributes: attributesOf(message),
-      key: message.Attributes?.MessageGroupId,
+      // On a standard queue a group is a tenant that SQS serves fairly, and neither ordered nor exclusive.
+      key: isFifo ? message.Attributes?.MessageGroupId : undefined,
       attempt: attributeNumber(message, "ApproximateReceiveCount"),
       sentAt: attributeNumber(message, "SentTimestamp"),
       firstHoldMs: firstSeconds * 1_000,
@@ -116,7 +121,7 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
           MessageSystemAttributeNames: ["All"],
           MessageAttributeNames: ["All"],
           // Who repeats the request because the answer was lost is given the same messages, instead of a blocked group.
-          ...(url.endsWith(".fifo") ? { ReceiveRequestAttemptId: randomUUID() } : {}),
+          ...(isFifo ? { ReceiveRequestAttemptId: randomUUID() } : {}),
         });
         const options = { abortSignal: signal, requestTimeout: seconds * 1_000 + LATE_MS };
         const { Messages = [] } = await client.send(command, options);

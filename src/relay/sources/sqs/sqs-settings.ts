@@ -11,8 +11,13 @@ export interface SqsSettings {
   readonly region: string | undefined;
   /** Instead of AWS: an emulator, or a private endpoint. */
   readonly endpoint: string | undefined;
-  /** How long a received message is hidden; extended at a third of it while it is in work. Rounded up to whole seconds. */
+  /**
+   * How long a received message is hidden; extended at a third of it while it is in work. Rounded up to whole seconds.
+   */
   readonly visibilityMs: number;
-  /** Name or URL of the queue for messages that are given up. Undefined: that of the queue's redrive policy, if it has one. */
+  /**
+   * Name or URL of the queue for messages that are given up. Undefined: that of the queue's redrive policy, if it has
+   * one.
+   */
   readonly deadLetterQueue: string | undefined;
 }

@@ -1,6 +1,7 @@
 /**
- * SQS, standard and FIFO. Messages are asked for by long polls of 20 s, kept by extending their visibility, and deleted in batches. A poll
- * that nobody waits for any more is not broken off, because SQS may have handed it a message already: see `polling/poll-line.ts`.
+ * SQS, standard and FIFO. Messages are asked for by long polls of 20 s, kept by extending their visibility, and deleted
+ * in batches. A poll that nobody waits for any more is not broken off, because SQS may have handed it a message
+ * already: see `polling/poll-line.ts`.
  */
 import type { ReceiveRequest, Source, SourceMessage } from "../../source.ts";
 import { PollLine } from "../polling/poll-line.ts";
