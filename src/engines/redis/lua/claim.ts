@@ -73,11 +73,11 @@ function F.grant(claim, names)
   local wanted, records, grants = {}, {}, {}
   for _, name in ipairs(names) do
     local seq = keys[name].head
-    if C.items[seq] then records[seq] = C.items[seq] else wanted[#wanted + 1] = digits(seq) end
+    if C.items[seq] then records[seq] = C.items[seq] else wanted[#wanted + 1] = seq end
   end
   if #wanted > 0 then
     for index, record in ipairs(call('HMGET', N.items, unpack(wanted))) do
-      records[tonumber(wanted[index])] = record
+      records[wanted[index]] = record
     end
   end
   for index, name in ipairs(names) do
