@@ -4,7 +4,7 @@
  */
 export interface CommandOptions {
   readonly typeMapping?: Readonly<Record<string, never>>;
-  readonly timeout?: number;
+  readonly abortSignal?: AbortSignal;
 }
 
 interface Listening {
@@ -55,8 +55,10 @@ function isSentinel(client: RedisClient): client is SentinelClient {
 /** A command that could not even be sent is given up after this; the client would keep it for ever. */
 const UNSENT_MS = 5_000;
 
-/** Replies as they come, whatever else the application wants of its client. */
-const OPTIONS: CommandOptions = { typeMapping: {}, timeout: UNSENT_MS };
+/** Replies as they come, whatever else the application wants of its client. The signal ends only what was not sent. */
+function commandOptions(): CommandOptions {
+  return { typeMapping: {}, abortSignal: AbortSignal.timeout(UNSENT_MS) };
+}
 
 /** The client, as one thing for all three kinds. */
 export class Wire {
@@ -83,9 +85,9 @@ export class Wire {
   /** Where a command goes is decided by the key. */
   send(key: string, args: string[]): Promise<unknown> {
     const { client } = this;
-    if (isCluster(client)) return client.sendCommand(key, false, args, OPTIONS);
-    if (isSentinel(client)) return client.sendCommand(false, args, OPTIONS);
-    return client.sendCommand(args, OPTIONS);
+    if (isCluster(client)) return client.sendCommand(key, false, args, commandOptions());
+    if (isSentinel(client)) return client.sendCommand(false, args, commandOptions());
+    return client.sendCommand(args, commandOptions());
   }
 
   onReady(listener: () => void): () => void {

@@ -29,7 +29,7 @@ function F.choose(patience, wanted)
 end
 
 -- A worker that has just finished an item of a key goes on with the key's next one, if nothing more urgent is ready and it has not had
--- the key for long: ten milliseconds are not felt by those that wait. To hand the key to another worker instead would write two keys.
+-- the key for long: 25 milliseconds are hardly felt by those that wait. To hand the key to another worker instead would write two keys.
 function F.goOn(claim, names)
   local mostUrgent = 1
   while mostUrgent < S.levels and S.ready[mostUrgent] == 0 do mostUrgent = mostUrgent + 1 end
@@ -37,7 +37,7 @@ function F.goOn(claim, names)
     if #names == claim.max then return end
     local k = keys[one.name]
     if one.worker == claim.worker and k and k.state == 'ready' and k.level <= mostUrgent
-      and now - k.streak <= 10000 then
+      and now - k.streak <= 25000 then
       F.outOfReady(one.name, k)
       k.state = 'idle'
       names[#names + 1] = one.name
