@@ -2,14 +2,14 @@
  * What the engine needs of a client: to send a command, to listen, to know whether the server is there. The client of the application may
  * be one for a single server, for a cluster or for sentinels; each wants its commands in another way.
  */
+import { Channels, type Subscriber } from "./channels.ts";
+
 export interface CommandOptions {
   readonly typeMapping?: Readonly<Record<string, never>>;
   readonly abortSignal?: AbortSignal;
 }
 
-interface Listening {
-  sSubscribe(channel: string, listener: (message: string) => unknown): Promise<void>;
-  sUnsubscribe(channel: string, listener: (message: string) => unknown): Promise<void>;
+interface Listening extends Subscriber {
   on(event: string, listener: (...args: unknown[]) => void): unknown;
   off(event: string, listener: (...args: unknown[]) => void): unknown;
   destroy(): unknown;
@@ -66,6 +66,7 @@ export class Wire {
   readonly #owned: boolean;
   readonly #onReady = new Set<() => void>();
   #listening: Promise<Listening> | undefined;
+  #channels: Promise<Channels> | undefined;
   readonly #missed = new Set<() => void>();
   #closed = false;
 
@@ -103,11 +104,10 @@ export class Wire {
 
   /** Resolves when messages surely arrive, through reconnects too, until what it resolves with is called. */
   async listen(channel: string, heard: (message: string) => void): Promise<() => void> {
-    this.#listening ??= this.#openListening();
-    const listening = await this.#listening;
-    await listening.sSubscribe(channel, heard);
+    this.#channels ??= this.#openChannels();
+    const stop = await (await this.#channels).listen(channel, heard);
     return () => {
-      if (!this.#closed) listening.sUnsubscribe(channel, heard).catch(ignore);
+      if (!this.#closed) stop();
     };
   }
 
@@ -127,18 +127,23 @@ export class Wire {
     for (const tell of this.#onReady) tell();
   };
 
+  async #openChannels(): Promise<Channels> {
+    this.#listening = this.#openListening();
+    try {
+      return new Channels(await this.#listening);
+    } catch (error) {
+      this.#channels = undefined;
+      throw error;
+    }
+  }
+
   /** A connection of its own for those who listen: the application's may be of a kind that can do nothing else meanwhile. */
   async #openListening(): Promise<Listening> {
     const { client } = this;
     if (isCluster(client) || isSentinel(client)) return client;
     const listening = client.duplicate();
     listening.on("error", ignore);
-    try {
-      await listening.connect();
-    } catch (error) {
-      this.#listening = undefined;
-      throw error;
-    }
+    await listening.connect();
     listening.on("ready", () => {
       for (const tell of this.#missed) tell();
     });
