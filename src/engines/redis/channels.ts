@@ -54,7 +54,6 @@ export class Channels {
   }
 
   #change(name: string, channel: Channel): Promise<void> {
-    // oxlint-disable-next-line no-param-reassign -- the channel is this object's own record
     channel.change = this.#afterwards(channel.change, name, channel);
     return channel.change;
   }
