@@ -82,6 +82,7 @@ function F.grant(claim, names)
   end
   for index, name in ipairs(names) do
     local k = keys[name]
+    if not records[k.head] then error({ err = 'BATONBROKEN item ' .. k.head .. ' is gone' }) end
     local _, level, id, keep, submitted, attempt, _, kind, form, headers, body = unpackAll(records[k.head])
     F.beginLease(name, k, claim.worker, claim.lease)
     k.attempt = k.attempt + 1
