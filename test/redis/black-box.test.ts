@@ -36,6 +36,8 @@ test("no fault makes two work on a key, loses an item or breaks the order", { ti
     const args = [`submitter${index + 1}`, String(random.between(1, 1e9)), String(SUBMIT_EVERY_MS)];
     return desk.start("../../nats/children/submitter", desk.url, desk.folder, ...args);
   });
+  // Before anything goes wrong: whoever begins to connect while the server is away is told so, and ends.
+  await Promise.all(submitters.map((submitter) => submitter.next()));
   const serverFaults = (async () => {
     for (let kill = 0; kill < SERVER_KILLS; kill += 1) {
       await wait(SUFFER_MS / (SERVER_KILLS + 1));

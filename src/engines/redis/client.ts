@@ -2,14 +2,14 @@
  * What the engine needs of a client: to send a command, to listen, to know whether the server is there. The client of the application may
  * be one for a single server, for a cluster or for sentinels; each wants its commands in another way.
  */
+import { Channels, type Subscriber } from "./channels.ts";
+
 export interface CommandOptions {
   readonly typeMapping?: Readonly<Record<string, never>>;
-  readonly timeout?: number;
+  readonly abortSignal?: AbortSignal;
 }
 
-interface Listening {
-  sSubscribe(channel: string, listener: (message: string) => unknown): Promise<void>;
-  sUnsubscribe(channel: string, listener: (message: string) => unknown): Promise<void>;
+interface Listening extends Subscriber {
   on(event: string, listener: (...args: unknown[]) => void): unknown;
   off(event: string, listener: (...args: unknown[]) => void): unknown;
   destroy(): unknown;
@@ -55,8 +55,10 @@ function isSentinel(client: RedisClient): client is SentinelClient {
 /** A command that could not even be sent is given up after this; the client would keep it for ever. */
 const UNSENT_MS = 5_000;
 
-/** Replies as they come, whatever else the application wants of its client. */
-const OPTIONS: CommandOptions = { typeMapping: {}, timeout: UNSENT_MS };
+/** Replies as they come, whatever else the application wants of its client. The signal ends only what was not sent. */
+function commandOptions(): CommandOptions {
+  return { typeMapping: {}, abortSignal: AbortSignal.timeout(UNSENT_MS) };
+}
 
 /** The client, as one thing for all three kinds. */
 export class Wire {
@@ -64,6 +66,7 @@ export class Wire {
   readonly #owned: boolean;
   readonly #onReady = new Set<() => void>();
   #listening: Promise<Listening> | undefined;
+  #channels: Promise<Channels> | undefined;
   readonly #missed = new Set<() => void>();
   #closed = false;
 
@@ -83,9 +86,9 @@ export class Wire {
   /** Where a command goes is decided by the key. */
   send(key: string, args: string[]): Promise<unknown> {
     const { client } = this;
-    if (isCluster(client)) return client.sendCommand(key, false, args, OPTIONS);
-    if (isSentinel(client)) return client.sendCommand(false, args, OPTIONS);
-    return client.sendCommand(args, OPTIONS);
+    if (isCluster(client)) return client.sendCommand(key, false, args, commandOptions());
+    if (isSentinel(client)) return client.sendCommand(false, args, commandOptions());
+    return client.sendCommand(args, commandOptions());
   }
 
   onReady(listener: () => void): () => void {
@@ -101,11 +104,10 @@ export class Wire {
 
   /** Resolves when messages surely arrive, through reconnects too, until what it resolves with is called. */
   async listen(channel: string, heard: (message: string) => void): Promise<() => void> {
-    this.#listening ??= this.#openListening();
-    const listening = await this.#listening;
-    await listening.sSubscribe(channel, heard);
+    this.#channels ??= this.#openChannels();
+    const stop = await (await this.#channels).listen(channel, heard);
     return () => {
-      if (!this.#closed) listening.sUnsubscribe(channel, heard).catch(ignore);
+      if (!this.#closed) stop();
     };
   }
 
@@ -125,18 +127,23 @@ export class Wire {
     for (const tell of this.#onReady) tell();
   };
 
+  async #openChannels(): Promise<Channels> {
+    this.#listening = this.#openListening();
+    try {
+      return new Channels(await this.#listening);
+    } catch (error) {
+      this.#channels = undefined;
+      throw error;
+    }
+  }
+
   /** A connection of its own for those who listen: the application's may be of a kind that can do nothing else meanwhile. */
   async #openListening(): Promise<Listening> {
     const { client } = this;
     if (isCluster(client) || isSentinel(client)) return client;
     const listening = client.duplicate();
     listening.on("error", ignore);
-    try {
-      await listening.connect();
-    } catch (error) {
-      this.#listening = undefined;
-      throw error;
-    }
+    await listening.connect();
     listening.on("ready", () => {
       for (const tell of this.#missed) tell();
     });

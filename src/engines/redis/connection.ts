@@ -1,7 +1,8 @@
 /** A client of our own, for those who give a URL. */
 import { createClient } from "@redis/client";
+import { BatonError } from "../../domain/errors.ts";
 import type { PlainClient } from "./client.ts";
-import { unavailable, wordOf, explain } from "./failure.ts";
+import { explain, wordOf } from "./failure.ts";
 import { readTlsFiles, type RedisOptions } from "./options.ts";
 
 /** The first try comes at once after a break; later ones leave a server that starts some room. */
@@ -31,7 +32,13 @@ export async function openClient(options: RedisOptions): Promise<PlainClient> {
   try {
     await client.connect();
   } catch (error) {
-    throw wordOf(error) === undefined ? unavailable(error) : explain(error, "a connection");
+    if (wordOf(error) !== undefined) throw explain(error, "a connection");
+    const reason = error instanceof Error && error.message !== "" ? ` (${error.message})` : "";
+    throw new BatonError(
+      "STORE_UNAVAILABLE",
+      `Redis cannot be reached at ${new URL(options.url).host}${reason}. Nothing was done. Start the server, or put the address right, and connect again.`,
+      { cause: error },
+    );
   }
   isConnected = true;
   return client;

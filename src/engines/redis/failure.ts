@@ -5,7 +5,6 @@ import {
   ClientOfflineError,
   ErrorReply,
   RootNodesUnavailableError,
-  TimeoutError,
 } from "@redis/client";
 import { BatonError, OutcomeUnknown } from "../../domain/errors.ts";
 
@@ -26,7 +25,7 @@ export function isLater(error: unknown): boolean {
 
 /** The command surely did not reach a server. */
 export function isUnsent(error: unknown): boolean {
-  return [AbortError, ClientClosedError, ClientOfflineError, TimeoutError, RootNodesUnavailableError].some(
+  return [AbortError, ClientClosedError, ClientOfflineError, RootNodesUnavailableError].some(
     (kind) => error instanceof kind,
   );
 }

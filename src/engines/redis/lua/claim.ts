@@ -29,7 +29,7 @@ function F.choose(patience, wanted)
 end
 
 -- A worker that has just finished an item of a key goes on with the key's next one, if nothing more urgent is ready and it has not had
--- the key for long: ten milliseconds are not felt by those that wait. To hand the key to another worker instead would write two keys.
+-- the key for long: 25 milliseconds are hardly felt by those that wait. To hand the key to another worker instead would write two keys.
 function F.goOn(claim, names)
   local mostUrgent = 1
   while mostUrgent < S.levels and S.ready[mostUrgent] == 0 do mostUrgent = mostUrgent + 1 end
@@ -37,7 +37,7 @@ function F.goOn(claim, names)
     if #names == claim.max then return end
     local k = keys[one.name]
     if one.worker == claim.worker and k and k.state == 'ready' and k.level <= mostUrgent
-      and now - k.streak <= 10000 then
+      and now - k.streak <= 25000 then
       F.outOfReady(one.name, k)
       k.state = 'idle'
       names[#names + 1] = one.name
@@ -73,15 +73,16 @@ function F.grant(claim, names)
   local wanted, records, grants = {}, {}, {}
   for _, name in ipairs(names) do
     local seq = keys[name].head
-    if C.items[seq] then records[seq] = C.items[seq] else wanted[#wanted + 1] = digits(seq) end
+    if C.items[seq] then records[seq] = C.items[seq] else wanted[#wanted + 1] = seq end
   end
   if #wanted > 0 then
     for index, record in ipairs(call('HMGET', N.items, unpack(wanted))) do
-      records[tonumber(wanted[index])] = record
+      records[wanted[index]] = record
     end
   end
   for index, name in ipairs(names) do
     local k = keys[name]
+    if not records[k.head] then error({ err = 'BATONBROKEN item ' .. k.head .. ' is gone' }) end
     local _, level, id, keep, submitted, attempt, _, kind, form, headers, body = unpackAll(records[k.head])
     F.beginLease(name, k, claim.worker, claim.lease)
     k.attempt = k.attempt + 1

@@ -1,6 +1,6 @@
 /** How items end, and what is remembered of them (G4, G9): only for those that ask for it. */
 export const ENDINGS: string = String.raw`
-function F.idOf(seq, id) return id ~= '' and id or '@' .. digits(seq) end
+function F.idOf(seq, id) return id ~= '' and id or '@' .. seq end
 
 function F.findReceipt(id)
   local record = C.receipts[id]

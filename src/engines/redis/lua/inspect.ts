@@ -9,7 +9,7 @@ end
 -- Where an item is that has not ended, or is a dead letter.
 function F.locate(id)
   local receipt = F.findReceipt(id)
-  local seq = receipt and receipt.seq or (string.sub(id, 1, 1) == '@' and tonumber(string.sub(id, 2))) or nil
+  local seq = receipt and receipt.seq or (string.sub(id, 1, 1) == '@' and string.sub(id, 2)) or nil
   local item = seq and F.findItem(seq)
   -- An item that has an id of its own does not answer to the one it would have been given.
   if item and F.idOf(seq, item.id) ~= id then item = nil end
@@ -22,7 +22,7 @@ end
 
 function F.deadReport(seq, item)
   local record = C.failures[seq]
-  if record == nil then record = call('HGET', N.failures, digits(seq)) end
+  if record == nil then record = call('HGET', N.failures, seq) end
   if not record then return nil end
   local at, attempt, failure = unpackAll(record)
   return { 'E', item.key, item.level, digits(item.submitted), attempt, 'dead', digits(at), '', '', '', failure }
@@ -43,7 +43,7 @@ function F.find(id)
     return report
   end
   F.flush()
-  local due = call('ZSCORE', N.due, 'D' .. digits(seq)) or call('ZSCORE', N.due, 'Y' .. digits(seq))
+  local due = call('ZSCORE', N.due, 'D' .. seq) or call('ZSCORE', N.due, 'Y' .. seq)
   if due then
     report[6], report[7] = 'delayed', digits(tonumber(due))
   else
@@ -82,7 +82,7 @@ function F.keyPage(after, limit)
   local page = { names[#names] or '', #names }
   for _, name in ipairs(names) do
     local k = F.findKey(name)
-    if k and (k.head > 0 or k.fence > 0 or k.delays > 0 or k.paused) then page[#page + 1] = F.keyReport(name, k) end
+    if k and (k.head ~= '' or k.fence > 0 or k.delays > 0 or k.paused) then page[#page + 1] = F.keyReport(name, k) end
   end
   return page
 end
@@ -97,15 +97,15 @@ function F.deadPage(after, limit)
   F.flush()
   if after ~= '' then
     local _, seq = F.locate(after)
-    local place = seq and call('ZSCORE', N.dead, digits(seq))
+    local place = seq and call('ZSCORE', N.dead, seq)
     -- When the last page's letter is gone by now, so may be those before it; from the start nothing is missed.
     if place then from = '(' .. place end
   end
   local page = {}
   for _, seq in ipairs(call('ZRANGEBYSCORE', N.dead, from, '+inf', 'LIMIT', 0, limit)) do
-    local item = F.findItem(tonumber(seq))
+    local item = F.findItem(seq)
     local at, attempt, failure = unpackAll(call('HGET', N.failures, seq))
-    page[#page + 1] = { F.idOf(tonumber(seq), item.id), item.key, item.level, digits(at), attempt, digits(item.submitted),
+    page[#page + 1] = { F.idOf(seq, item.id), item.key, item.level, digits(at), attempt, digits(item.submitted),
       failure, item.kind, item.form, item.body }
   end
   return page

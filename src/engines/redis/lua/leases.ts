@@ -60,7 +60,7 @@ function F.comeDue(member)
     k.state, k.place, k.due = 'idle', F.nextNumber(), 0
     return F.open(rest, k)
   end
-  local seq = tonumber(rest)
+  local seq = rest
   local item = F.findItem(seq)
   local k = item and F.findKey(item.key)
   if not k then return end

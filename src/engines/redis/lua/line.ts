@@ -13,7 +13,7 @@ export const LINE: string = String.raw`
 function F.addLane(k, level, seq)
   if not k.lanes then
     k.lanes = {}
-    for index = 1, S.levels * 2 do k.lanes[index] = 0 end
+    for index = 1, S.levels * 2 do k.lanes[index] = '' end
   end
   k.lanes[level * 2 - 1], k.lanes[level * 2] = seq, seq
 end
@@ -21,15 +21,15 @@ end
 function F.firstOf(k, level) return k.lanes[level * 2 - 1] end
 
 function F.pushBack(k, level, seq)
-  local last = k.lanes and k.lanes[level * 2] or 0
-  if last == 0 then return F.addLane(k, level, seq) end
+  local last = k.lanes and k.lanes[level * 2] or ''
+  if last == '' then return F.addLane(k, level, seq) end
   C.links[last] = seq
   k.lanes[level * 2] = seq
 end
 
 function F.pushFront(k, level, seq)
-  local first = k.lanes and F.firstOf(k, level) or 0
-  if first == 0 then return F.addLane(k, level, seq) end
+  local first = k.lanes and F.firstOf(k, level) or ''
+  if first == '' then return F.addLane(k, level, seq) end
   C.links[seq] = first
   k.lanes[level * 2 - 1] = seq
 end
@@ -37,11 +37,11 @@ end
 function F.popFront(k, level)
   local seq, last = F.firstOf(k, level), k.lanes[level * 2]
   if seq == last then
-    F.addLane(k, level, 0)
+    F.addLane(k, level, '')
     return seq
   end
-  local behind = C.links[seq] or tonumber(call('HGET', N.links, digits(seq)) or nil)
-  if not behind then error({ err = 'BATONBROKEN the line is broken behind item ' .. digits(seq) }) end
+  local behind = C.links[seq] or call('HGET', N.links, seq)
+  if not behind then error({ err = 'BATONBROKEN the line is broken behind item ' .. seq }) end
   C.links[seq] = false
   k.lanes[level * 2 - 1] = behind
   return seq
@@ -80,13 +80,13 @@ function F.stepBack(name, k)
     k.gaps = true
   end
   F.pushFront(k, k.level, k.head)
-  k.head, k.attempt, k.due = 0, 0, 0
+  k.head, k.attempt, k.due = '', 0, 0
 end
 
 -- The head is gone: the first item of the most urgent lane takes its place.
 function F.promote(name, k)
   for level = 1, k.lanes and S.levels or 0 do
-    while F.firstOf(k, level) > 0 do
+    while F.firstOf(k, level) ~= '' do
       local seq = F.popFront(k, level)
       local due = 0
       if k.gaps then
@@ -97,13 +97,13 @@ function F.promote(name, k)
       if due then return F.makeHead(name, k, seq, level, due) end
     end
   end
-  k.head, k.attempt, k.due, k.state, k.gaps, k.lanes, k.cancel = 0, 0, 0, 'idle', false, false, false
+  k.head, k.attempt, k.due, k.state, k.gaps, k.lanes, k.cancel = '', 0, 0, 'idle', false, false, false
   F.save(name)
 end
 
 function F.waitsAbove(k)
   for level = 1, k.lanes and k.level - 1 or 0 do
-    while F.firstOf(k, level) > 0 do
+    while F.firstOf(k, level) ~= '' do
       if not k.gaps or F.packedItem(F.firstOf(k, level)) then return true end
       F.popFront(k, level)
     end
@@ -113,7 +113,7 @@ end
 
 -- The lease ended and the head stays, unless something more urgent came meanwhile.
 function F.resume(name, k)
-  if k.head == 0 then return F.promote(name, k) end
+  if k.head == '' then return F.promote(name, k) end
   if F.waitsAbove(k) then
     F.stepBack(name, k)
     return F.promote(name, k)
@@ -125,7 +125,7 @@ end
 function F.arrive(name, k, seq, level, front)
   S.waiting[level] = S.waiting[level] + 1
   k.waits = k.waits + 1
-  if k.fence == 0 and k.head == 0 then
+  if k.fence == 0 and k.head == '' then
     F.makeHead(name, k, seq, level, 0)
   elseif k.fence == 0 and level < k.level then
     F.withdraw(name, k)
@@ -138,34 +138,33 @@ function F.arrive(name, k, seq, level, front)
 end
 
 function F.delay(name, k, seq, due, mark)
-  F.later(mark .. digits(seq), due)
-  C.delayed[name .. '\0' .. digits(seq)] = 0
+  F.later(mark .. seq, due)
+  C.delayed[name .. '\0' .. seq] = 0
   S.delayed = S.delayed + 1
   k.delays = k.delays + 1
   F.save(name)
 end
 
--- By number. Names hold no NUL, so that this finds those of one key only.
+-- In order. Names hold no NUL, so that this finds those of one key only.
 function F.delayedOf(name)
   F.writeChanges(N.delayed, C.delayed)
   local members = call('ZRANGEBYLEX', N.delayed, '[' .. name .. '\0', '(' .. name .. '\1')
   local numbers = {}
-  for index, member in ipairs(members) do numbers[index] = tonumber(string.sub(member, #name + 2)) end
-  table.sort(numbers)
+  for index, member in ipairs(members) do numbers[index] = string.sub(member, #name + 2) end
   return numbers
 end
 
 function F.isDelayed(name, seq)
-  local member = name .. '\0' .. digits(seq)
+  local member = name .. '\0' .. seq
   local change = C.delayed[member]
   if change ~= nil then return change ~= false end
   return call('ZSCORE', N.delayed, member) ~= false
 end
 
 function F.undelay(name, k, seq)
-  C.delayed[name .. '\0' .. digits(seq)] = false
-  F.never('D' .. digits(seq))
-  F.never('Y' .. digits(seq))
+  C.delayed[name .. '\0' .. seq] = false
+  F.never('D' .. seq)
+  F.never('Y' .. seq)
   S.delayed = S.delayed - 1
   k.delays = k.delays - 1
   F.save(name)

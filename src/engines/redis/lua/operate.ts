@@ -24,7 +24,7 @@ function F.cancel(id)
   if not isHead then
     k.gaps = true
   elseif k.fence > 0 then
-    k.head, k.attempt, k.due = 0, 0, 0
+    k.head, k.attempt, k.due = '', 0, 0
   else
     F.withdraw(name, k)
     F.promote(name, k)
@@ -82,7 +82,7 @@ function F.reviveAll(isRetry, upTo, limit)
   F.flush()
   if upTo == '' then upTo = digits(F.nextNumber()) end
   local numbers = call('ZRANGEBYSCORE', N.dead, '-inf', upTo, 'LIMIT', 0, limit)
-  for _, seq in ipairs(numbers) do F.reviveOne(tonumber(seq), isRetry) end
+  for _, seq in ipairs(numbers) do F.reviveOne(seq, isRetry) end
   return { upTo, #numbers }
 end
 

@@ -12,7 +12,7 @@
  *   …:failures       hash        number → why and when it died  …:dead      sorted set  dead letters by when they died
  *   …:ready:LEVEL    sorted set  ready keys by their place
  *
- * Times are microseconds of the server's clock. Numbers (of items, places and fences) only rise: each is greater than the one before, and
+ * Times are microseconds of the server's clock. The number of an item is kept as text, because to write it out takes as long as to write a field. Numbers (of items, places and fences) only rise: each is greater than the one before, and
  * not less than the time, so that they rise also where the counter was lost.
  */
 export const STORE: string = String.raw`
@@ -102,7 +102,7 @@ end
 
 function F.makeKey(name)
   local k = {
-    head = 0, level = 1, place = 0, attempt = 0, due = 0, state = 'idle', fence = 0, deadline = 0, worker = '', since = 0,
+    head = '', level = 1, place = 0, attempt = 0, due = 0, state = 'idle', fence = 0, deadline = 0, worker = '', since = 0,
     held = false, wanted = false, kept = 0, cancel = false, progress = false, waits = 0, delays = 0, paused = false,
     lanes = false, gaps = false, id = '', keep = 0, submitted = 0, base = 0, streak = 0, asked = '', stored = false,
     listed = 0,
@@ -118,12 +118,12 @@ end
 
 -- A key is worth a record only while it has an item, a lease, a pause, or is kept for a hold.
 function F.isEmpty(k)
-  return k.head == 0 and k.fence == 0 and k.delays == 0 and k.kept == 0 and not k.paused
+  return k.head == '' and k.fence == 0 and k.delays == 0 and k.kept == 0 and not k.paused
 end
 
 function F.packedItem(seq)
   local item = C.items[seq]
-  if item == nil then item = call('HGET', N.items, digits(seq)) end
+  if item == nil then item = call('HGET', N.items, seq) end
   return item
 end
 
@@ -174,9 +174,9 @@ function F.writeChanges(key, changes)
   for member, score in pairs(changes) do
     if score then
       add[#add + 1] = digits(score)
-      add[#add + 1] = type(member) == 'number' and digits(member) or member
+      add[#add + 1] = member
     else
-      drop[#drop + 1] = type(member) == 'number' and digits(member) or member
+      drop[#drop + 1] = member
     end
     changes[member] = nil
   end
@@ -199,10 +199,10 @@ function F.writeFields(key, fields)
   local put, drop = {}, {}
   for field, value in pairs(fields) do
     if value then
-      put[#put + 1] = type(field) == 'number' and digits(field) or field
-      put[#put + 1] = type(value) == 'number' and digits(value) or value
+      put[#put + 1] = field
+      put[#put + 1] = value
     else
-      drop[#drop + 1] = type(field) == 'number' and digits(field) or field
+      drop[#drop + 1] = field
     end
     fields[field] = nil
   end

@@ -13,17 +13,17 @@ function F.replaceWaiting(name, k, level, arrivesNow)
     ids[#ids + 1] = F.idOf(seq, item.id)
     F.endItem(seq, item, 'replaced', attempt)
   end
-  if k.head > 0 and (k.fence == 0 or k.held) then
+  if k.head ~= '' and (k.fence == 0 or k.held) then
     if arrivesNow and k.level == level and (k.state == 'ready' or k.state == 'parked') then place = k.place end
     if k.fence == 0 then F.withdraw(name, k) end
     local item = F.findItem(k.head)
     replace(k.head, item, item.attempt + k.attempt)
     k.waits = k.waits - 1
     S.waiting[k.level] = S.waiting[k.level] - 1
-    k.head, k.attempt, k.due = 0, 0, 0
+    k.head, k.attempt, k.due = '', 0, 0
   end
   for one = 1, k.lanes and S.levels or 0 do
-    while F.firstOf(k, one) > 0 do
+    while F.firstOf(k, one) ~= '' do
       local seq = F.popFront(k, one)
       local item = F.findItem(seq)
       if item then
@@ -59,17 +59,17 @@ function F.submit(terms, name, body, id, headers)
   local replaced, place
   if replaces then replaced, place = F.replaceWaiting(name, k, level, terms.delay == 0) end
   k = k or F.makeKey(name)
-  local seq = F.nextNumber()
+  local seq = digits(F.nextNumber())
   C.items[seq] = pack(name, level, id, terms.keep, now, 0, 0, terms.kind, terms.form, headers, body)
   if F.isRemembered(id, terms.keep) then F.remember(F.idOf(seq, id), seq, name, level, now) end
   if terms.delay > 0 then F.delay(name, k, seq, now + terms.delay, 'D') else F.arrive(name, k, seq, level, false) end
-  if not replaced then return digits(seq) end
+  if not replaced then return seq end
   if place then
     -- The newest state stands where the older one stood, so that frequent updates do not push a key back for ever.
     k.place = place
     if k.state == 'ready' then C.ready[k.level][name] = place end
   end
-  table.insert(replaced, 1, digits(seq))
+  table.insert(replaced, 1, seq)
   table.insert(replaced, 1, 'R')
   return replaced
 end
