@@ -26,7 +26,7 @@ import { type DeclaredQueue, Queues } from "./queues.ts";
 import { flag, integer, optionalText, text } from "./rows.ts";
 import { channelOf } from "./schema.ts";
 import { keyOf, settleArguments } from "./settlements.ts";
-import { submitArguments, submitResult } from "./submissions.ts";
+import { isPlain, submitArguments, submitResult } from "./submissions.ts";
 
 /** Whoever waits looks by himself this often: a wake may be lost. */
 const LOOK_EVERY_MS = 2_000;
@@ -202,8 +202,8 @@ export class Store implements LaneWork {
     const rings = this.#takeRings();
     const rows = await link.query(
       "baton_submit",
-      `SELECT * FROM ${schema}.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
-      [me, ...rings, ...given],
+      `SELECT * FROM ${schema}.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+      [me, ...rings, isPlain(submissions), ...given],
     );
     const results: SubmitResult[] = [];
     for (const row of rows) {
@@ -299,7 +299,7 @@ export class Store implements LaneWork {
     saidAsleep: boolean,
   ): void {
     const dueMs = claims.learn(rows.filter((row) => integer(row, 0) === LEARNT));
-    const whole = grants.length < claim.request.max && claims.lookWhole();
+    const whole = grants.length < claim.request.max && claims.lookBack();
     if (grants.length > 0) {
       claims.remove(claim);
       // With the last who slept the mark went too.

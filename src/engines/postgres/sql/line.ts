@@ -20,6 +20,14 @@ export function lineFunctions(s: string, channel: string): string {
       `
 DECLARE ids bigint[]; had integer; made integer; wanted integer; d_q integer[]; d_name text[];
 BEGIN
+  -- Nearly always they are there, and stay.
+  SELECT array_agg(k.id ORDER BY u.i), count(DISTINCT k.id) INTO ids, wanted FROM unnest(qs, names) WITH ORDINALITY u(q, name, i)
+  CROSS JOIN LATERAL (SELECT x.id FROM ${s}.key x WHERE x.queue = u.q AND x.name = u.name COLLATE "C" OFFSET 0) k;
+  IF cardinality(ids) = cardinality(names) THEN
+    PERFORM 1 FROM (SELECT x.id FROM ${s}.key x WHERE x.id = ANY (ids) ORDER BY x.id FOR UPDATE) locked;
+    GET DIAGNOSTICS had = ROW_COUNT;
+    IF had = wanted THEN RETURN ids; END IF;
+  END IF;
   SELECT array_agg(d.q), array_agg(d.name), count(*) INTO d_q, d_name, wanted
   FROM (SELECT DISTINCT u.q, u.name COLLATE "C" AS name FROM unnest(qs, names) u(q, name) ORDER BY 1, 2) d;
   LOOP
