@@ -49,6 +49,7 @@ const REVIVED_AT_A_TIME = 500;
 /** The engine as the application sees it: turns the port's calls into calls of the store's lane. */
 export class PostgresEngine implements Engine {
   readonly name = "postgres";
+  readonly transactions = true;
   readonly #link: Link;
   readonly #schema: string;
   readonly #me: number;

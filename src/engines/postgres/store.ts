@@ -32,6 +32,8 @@ import { isPlain, submitArguments, submitResult } from "./submissions.ts";
 const LOOK_EVERY_MS = 2_000;
 /** And this often while nothing can be heard. */
 const DEAF_LOOK_EVERY_MS = 250;
+/** A busy queue asks this often whether anything has become due. */
+const ASK_WHAT_IS_DUE_MS = 20;
 /** Something is due, but another process is at it: look again soon. */
 const DUE_AGAIN_MS = 5;
 const FORGET_EVERY_MS = 1_000;
@@ -75,6 +77,7 @@ export class Store implements LaneWork {
   #due = false;
   #sayAsleep = false;
   #forgetAt = 0;
+  #askedWhatIsDueAt = -Infinity;
   #closed = false;
 
   constructor(parts: StoreParts) {
@@ -224,7 +227,6 @@ export class Store implements LaneWork {
     const claims = this.#nextClaims(settlements);
     const claim = claims?.first;
     if (settlements.length > 0 || claim !== undefined) await this.#step(calls, settlements, claims, claim);
-    if (calls.length > 0 && this.hasWaiting) return;
     await this.#serveOthers();
   }
 
@@ -253,8 +255,8 @@ export class Store implements LaneWork {
       const saidAsleep = asked[7] === true;
       const rows = await link.query(
         "baton_step",
-        `SELECT * FROM ${schema}.step($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
-        [me, ...this.#takeRings(), ...settleArguments(unique), ...asked],
+        `SELECT * FROM ${schema}.step($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`,
+        [me, ...this.#takeRings(), ...settleArguments(unique), ...asked, this.#shouldAskWhatIsDue()],
       );
       this.#answerSettles(calls, settlements, unique, rows);
       for (const row of rows) {
@@ -300,6 +302,7 @@ export class Store implements LaneWork {
   ): void {
     const dueMs = claims.learn(rows.filter((row) => integer(row, 0) === LEARNT));
     const whole = grants.length < claim.request.max && claims.lookBack();
+    this.#dueIn(dueMs);
     if (grants.length > 0) {
       claims.remove(claim);
       // With the last who slept the mark went too.
@@ -315,7 +318,6 @@ export class Store implements LaneWork {
     // What came between the look and the word that somebody sleeps was told to nobody: look once more.
     if (saidAsleep) claims.asleep = true;
     if (saidAsleep || whole) claims.look = true;
-    this.#dueIn(dueMs);
   }
 
   #grants(
@@ -382,6 +384,13 @@ export class Store implements LaneWork {
       this.#dueIn(DEAF_LOOK_EVERY_MS);
       for (const claims of this.#claims.values()) claims.look = claims.size > 0;
     }
+  }
+
+  #shouldAskWhatIsDue(): boolean {
+    const now = this.#parts.clock.monotonic();
+    if (now - this.#askedWhatIsDueAt < ASK_WHAT_IS_DUE_MS) return false;
+    this.#askedWhatIsDueAt = now;
+    return true;
   }
 
   async #askWhatIsDue(): Promise<void> {

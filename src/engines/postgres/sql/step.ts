@@ -46,7 +46,7 @@ END`,
     define(
       `${s}.step(me bigint, rings integer[], outcome_rings integer[],
   kids bigint[], fences bigint[], endings text[], delays bigint[], whys text[], rtypes text[], rtexts text[], rbytes bytea[],
-  q integer, who text, most integer, lease bigint, patience bigint, choices integer, bounds bigint[], sleeps boolean, slept boolean)
+  q integer, who text, most integer, lease bigint, patience bigint, choices integer, bounds bigint[], sleeps boolean, slept boolean, dues boolean)
 RETURNS TABLE (kind integer, n bigint, key text, kid bigint, fence bigint, level integer, ord bigint, id text, type text, headers text,
   body text, bytes bytea, submitted bigint, attempt integer)`,
       `
@@ -273,7 +273,7 @@ BEGIN
   END IF;
   IF q IS NOT NULL THEN
     wait := -2;
-    IF granted < most THEN
+    IF dues OR granted = 0 THEN
       SELECT least((SELECT z.at FROM ${s}.timer z ORDER BY z.at LIMIT 1), (SELECT z.due FROM ${s}.delayed z ORDER BY z.due LIMIT 1)) INTO wait;
       wait := CASE WHEN wait IS NULL THEN -1 ELSE greatest(0, wait - ${NOW}) END;
     END IF;
