@@ -1,7 +1,7 @@
 /** What becomes of the work when the server or a connection goes away; and what is refused. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import pg from "pg";
+import { Client, Pool } from "pg";
 import { startPostgres } from "../../servers/postgres.ts";
 import { postgresEngineOn } from "../../src/engines/postgres/index.ts";
 import { connect } from "../../src/index.ts";
@@ -58,26 +58,36 @@ test("a listener that is killed is replaced, and nothing is lost meanwhile", { t
     await until(`item ${count}`, WITHIN_MS, async () => (worked >= count ? true : undefined));
   }
   const listens = "SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()";
-  await until("two listeners", WITHIN_MS, async () => ((await server.query(listens)).rowCount === 2 ? true : undefined));
+  await until("two listeners", WITHIN_MS, async () =>
+    (await server.query(listens)).rowCount === 2 ? true : undefined,
+  );
 });
 
-test("a statement whose connection is cut has an unknown outcome, and can be repeated", { timeout: 60_000 }, async (context) => {
-  const { desk, server } = await PostgresDesk.withServer(context);
-  const cars = (await desk.connect()).queue<number>("cars");
-  await cars.submit("car1", 0, { id: "before" });
-  const blocker = new pg.Client(server.url);
-  await blocker.connect();
-  await blocker.query("BEGIN; LOCK TABLE baton.item");
-  const submitting = refusal(cars.submit("car1", 1, { id: "item" }));
-  const waits = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-  const pid = await until("a statement that waits", WITHIN_MS, async () => (await server.query(waits)).rows[0]?.["pid"]);
-  await server.query(`SELECT pg_terminate_backend(${Number(pid)})`);
-  assert.equal((await submitting).code, "OUTCOME_UNKNOWN");
-  await blocker.query("ROLLBACK");
-  await blocker.end();
-  await cars.submit("car1", 1, { id: "item" });
-  assert.equal((await cars.status()).waiting, 2);
-});
+test(
+  "a statement whose connection is cut has an unknown outcome, and can be repeated",
+  { timeout: 60_000 },
+  async (context) => {
+    const { desk, server } = await PostgresDesk.withServer(context);
+    const cars = (await desk.connect()).queue<number>("cars");
+    await cars.submit("car1", 0, { id: "before" });
+    const blocker = new Client(server.url);
+    await blocker.connect();
+    await blocker.query("BEGIN; LOCK TABLE baton.item");
+    const submitting = refusal(cars.submit("car1", 1, { id: "item" }));
+    const waits = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    const pid = await until(
+      "a statement that waits",
+      WITHIN_MS,
+      async () => (await server.query(waits)).rows[0]?.["pid"],
+    );
+    await server.query(`SELECT pg_terminate_backend(${Number(pid)})`);
+    assert.equal((await submitting).code, "OUTCOME_UNKNOWN");
+    await blocker.query("ROLLBACK");
+    await blocker.end();
+    await cars.submit("car1", 1, { id: "item" });
+    assert.equal((await cars.status()).waiting, 2);
+  },
+);
 
 test("eight processes that begin at once find one schema", { timeout: 60_000 }, async (context) => {
   const { desk, server } = await PostgresDesk.withServer(context);
@@ -85,14 +95,16 @@ test("eight processes that begin at once find one schema", { timeout: 60_000 }, 
   await Promise.all(children.map((child) => child.next()));
   for (const child of children) child.send(server.url);
   const answers = await Promise.all(children.map((child) => child.next()));
-  assert.deepEqual(answers, children.map(() => "accepted"));
+  assert.deepEqual(
+    answers,
+    children.map(() => "accepted"),
+  );
   assert.equal((await (await desk.connect()).queue("cars").status()).waiting, 8);
 });
 
 test("the pool of the application stays open, and gets its connections back", { timeout: 60_000 }, async (context) => {
   const { server } = await PostgresDesk.withServer(context);
-  const pool = new pg.Pool({ connectionString: server.url, max: 3 });
-  context.after(() => pool.end());
+  const pool = new Pool({ connectionString: server.url, max: 3 });
   const baton = await connect(await postgresEngineOn(pool, { schema: "mine" }));
   const done = Promise.withResolvers<void>();
   baton.queue("cars").work(() => done.resolve());
@@ -103,6 +115,8 @@ test("the pool of the application stays open, and gets its connections back", { 
   assert.equal(rows[0]?.n, 0);
   const three = await Promise.all([pool.connect(), pool.connect(), pool.connect()]);
   for (const client of three) client.release();
+  // Here, because the server is stopped by what comes afterwards.
+  await pool.end();
 });
 
 test("schemas that are newer, or not Baton's, are refused and left as they are", async (context) => {

@@ -1,7 +1,7 @@
 /** Submitting within a transaction of the application. */
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
-import pg from "pg";
+import { Client } from "pg";
 import { type PostgresServer, startPostgres } from "../../servers/postgres.ts";
 import { type Baton, connect, type Queue } from "../../src/index.ts";
 import { refusal } from "./desk.ts";
@@ -15,14 +15,14 @@ after(() => server?.stop());
 interface Stage {
   readonly baton: Baton;
   readonly cars: Queue<string>;
-  readonly client: pg.Client;
+  readonly client: Client;
   readonly url: string;
 }
 
 async function stage(context: TestContext): Promise<Stage> {
   const url = (await server?.newDatabase()) ?? "";
   const baton = await connect(url);
-  const client = new pg.Client(url);
+  const client = new Client(url);
   await client.connect();
   await client.query("CREATE TABLE car (name text)");
   context.after(async () => {
@@ -56,7 +56,7 @@ test("what is submitted in a transaction is there when it has been committed, no
 test("a transaction that is rolled back leaves nothing and wakes nobody", async (context) => {
   const { cars, client, url } = await stage(context);
   await cars.levels();
-  const listener = new pg.Client(url);
+  const listener = new Client(url);
   await listener.connect();
   context.after(() => listener.end());
   const heard: string[] = [];
@@ -91,7 +91,9 @@ test("an open transaction holds up nobody, not even on its own key", async (cont
 
 test("many at once, delays, and clients that answer with the rows alone", async (context) => {
   const { cars, client } = await stage(context);
-  const prisma = { query: async (text: string, values: unknown[]) => (await client.query(text, values)).rows };
+  const prisma = {
+    query: async (text: string, values: unknown[]): Promise<unknown> => (await client.query(text, values)).rows,
+  };
   await client.query("BEGIN");
   const receipts = await cars.submitMany([
     { key: "a", payload: "1", transaction: prisma },

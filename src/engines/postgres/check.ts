@@ -95,17 +95,26 @@ function durability(server: Row): Finding {
     return {
       severity: "warning",
       subject,
-      detail: "synchronous_commit is off: a crash of the server can lose the last accepted items, and repeat the last fences",
+      detail:
+        "synchronous_commit is off: a crash of the server can lose the last accepted items, and repeat the last fences",
       advice: "Set it to on for the role or the database of Baton, or with ?synchronous_commit=on in its URL.",
     };
   }
-  return { severity: "ok", subject, detail: `synchronous_commit ${setting}: accepted items survive a crash and power loss` };
+  return {
+    severity: "ok",
+    subject,
+    detail: `synchronous_commit ${setting}: accepted items survive a crash and power loss`,
+  };
 }
 
 function size(tables: readonly Row[]): Finding {
   const bytes = tables.reduce((sum, row) => sum + integer(row, 3), 0);
   const largest = tables.slice(0, 3).map((row) => `${text(row, 0)} ${mebibytes(integer(row, 3))}`);
-  return { severity: "ok", subject: "Size", detail: `${mebibytes(bytes)} with indexes; largest: ${largest.join(", ")}` };
+  return {
+    severity: "ok",
+    subject: "Size",
+    detail: `${mebibytes(bytes)} with indexes; largest: ${largest.join(", ")}`,
+  };
 }
 
 function mebibytes(bytes: number): string {

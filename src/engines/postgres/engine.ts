@@ -93,7 +93,8 @@ export class PostgresEngine implements Engine {
     const transaction = submissions[0]?.transaction;
     if (submissions.some((submission) => submission.transaction !== transaction))
       throw new InvalidInput("transaction", "several", "one transaction for all submissions of a call");
-    if (transaction !== undefined) return await submitWithin(transaction, this.#schema, this.#store.queues, submissions);
+    if (transaction !== undefined)
+      return await submitWithin(transaction, this.#schema, this.#store.queues, submissions);
     for (const { queue } of submissions) this.#store.queues.get(queue);
     return await this.#store.lane.submit(submissions);
   }
@@ -191,13 +192,11 @@ export class PostgresEngine implements Engine {
     for (;;) {
       const step = await this.#call(async () => {
         const queue = this.#store.queues.get(name);
-        const [row] = await this.#link.query("baton_revive", `SELECT * FROM ${this.#schema}.revive($1, $2, $3, $4, $5)`, [
-          this.#me,
-          queue.id,
-          ids === undefined ? null : [...ids],
-          action === "retry",
-          upTo,
-        ]);
+        const [row] = await this.#link.query(
+          "baton_revive",
+          `SELECT * FROM ${this.#schema}.revive($1, $2, $3, $4, $5)`,
+          [this.#me, queue.id, ids === undefined ? null : [...ids], action === "retry", upTo],
+        );
         if (row === undefined) throw new Error("The store answered nothing.");
         this.#store.changed(queue.id, flag(row, 2));
         return { count: integer(row, 0), last: integer(row, 1) };

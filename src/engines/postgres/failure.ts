@@ -45,7 +45,8 @@ export function isWorthRepeating(error: unknown): boolean {
 export function describeFailure(error: unknown, where: string): BatonError {
   if (error instanceof BatonError) return error;
   const options: ErrorOptions = { cause: error };
-  if (isLostConnection(error)) return new OutcomeUnknown(`this call, because the connection to ${where} was lost`, options);
+  if (isLostConnection(error))
+    return new OutcomeUnknown(`this call, because the connection to ${where} was lost`, options);
   const text = error instanceof Error ? error.message : String(error);
   switch (sqlState(error)) {
     case DISK_FULL:
@@ -102,9 +103,7 @@ export function describeConnectFailure(error: unknown, where: string): BatonErro
         return "Check that the server runs, and its address; then try again.";
     }
   })();
-  return new StoreFailure(
-    "STORE_UNAVAILABLE",
-    `${where} cannot be reached (${text}). Nothing was done. ${advice}`,
-    { cause: error },
-  );
+  return new StoreFailure("STORE_UNAVAILABLE", `${where} cannot be reached (${text}). Nothing was done. ${advice}`, {
+    cause: error,
+  });
 }

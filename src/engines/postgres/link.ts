@@ -1,4 +1,4 @@
-import type { ClientBase, QueryArrayConfig } from "pg";
+import { type ClientBase, type QueryArrayConfig, types as builtin } from "pg";
 import { Closed } from "../../domain/errors.ts";
 import { describeConnectFailure, describeFailure, isLostConnection, isWorthRepeating } from "./failure.ts";
 
@@ -20,20 +20,14 @@ export interface Connection {
 export type Row = readonly unknown[];
 
 const MOST_REPEATS = 10;
-const INT8 = 20;
 
 /** Numbers of ours stay below 2^53; PostgreSQL's default is to give them as texts. */
 const types: NonNullable<QueryArrayConfig["types"]> = {
   getTypeParser(oid, format) {
-    return oid === INT8 && format !== "binary" ? Number : builtin.getTypeParser(oid, format);
+    // oxlint-disable-next-line typescript/no-unsafe-return -- a parser may return anything, and so says its type
+    return oid === builtin.builtins.INT8 ? Number : builtin.getTypeParser(oid, format);
   },
 };
-let builtin: NonNullable<QueryArrayConfig["types"]>;
-
-/** `pg` is loaded by whoever opens an engine; its parsers come along. */
-export function useTypes(parsers: NonNullable<QueryArrayConfig["types"]>): void {
-  builtin = parsers;
-}
 
 /** One connection that statements are sent over, one at a time; a new one when it is lost. */
 export class Link {

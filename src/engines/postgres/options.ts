@@ -16,7 +16,13 @@ export interface PostgresOptions extends StoreOptions {
 export type SynchronousCommit = "on" | "off" | "local" | "remote_write" | "remote_apply";
 
 export const DEFAULT_SCHEMA = "baton";
-const SYNCHRONOUS: readonly string[] = ["on", "off", "local", "remote_write", "remote_apply"] satisfies readonly SynchronousCommit[];
+const SYNCHRONOUS: readonly string[] = [
+  "on",
+  "off",
+  "local",
+  "remote_write",
+  "remote_apply",
+] satisfies readonly SynchronousCommit[];
 /** Lower case, so that it means the same with quotes and without; and short, because the channel of wakes is named after it. */
 const SCHEMA = /^[a-z_][a-z0-9_]{0,39}$/;
 
@@ -41,7 +47,11 @@ export function parsePostgresUrl(text: string): PostgresOptions {
 
 export function checkSchema(schema: string): string {
   if (SCHEMA.test(schema) && !schema.startsWith("pg_")) return schema;
-  throw new InvalidInput("schema", schema, "1 to 40 lower-case letters, digits or _, beginning with a letter, and not with pg_");
+  throw new InvalidInput(
+    "schema",
+    schema,
+    "1 to 40 lower-case letters, digits or _, beginning with a letter, and not with pg_",
+  );
 }
 
 function checkSynchronous(value: string): SynchronousCommit {

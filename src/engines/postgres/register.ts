@@ -44,7 +44,15 @@ export class PostgresRegister implements Register {
       const [row] = await this.#link.query(
         "baton_write_cell",
         `SELECT * FROM ${this.#schema}.write_cell($1, $2, $3, $4, $5, $6, $7)`,
-        [this.#me, name, expected, value ?? null, ttlMs === undefined ? null : Math.ceil(ttlMs) + 1, [...tell], isQuiet],
+        [
+          this.#me,
+          name,
+          expected,
+          value ?? null,
+          ttlMs === undefined ? null : Math.ceil(ttlMs) + 1,
+          [...tell],
+          isQuiet,
+        ],
       );
       const written = row === undefined ? undefined : optionalInteger(row, 0);
       if (row === undefined || written === undefined) return undefined;
@@ -107,11 +115,11 @@ export class PostgresRegister implements Register {
 
   #hear(name: string | undefined): void {
     if (name !== undefined) return this.#tell(name);
-    for (const watched of [...this.#watches.keys()]) this.#tell(watched);
+    for (const watched of this.#watches.keys()) this.#tell(watched);
   }
 
   #tell(name: string): void {
-    for (const changed of [...(this.#watches.get(name) ?? [])]) changed();
+    for (const changed of Array.from(this.#watches.get(name) ?? [])) changed();
   }
 }
 

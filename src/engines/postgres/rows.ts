@@ -33,6 +33,7 @@ export function texts(row: Row, index: number): readonly string[] {
 
 export function numbers(row: Row, index: number): readonly number[] {
   const value = row[index];
-  if (!Array.isArray(value)) throw new TypeError(`The store has no list of numbers where one belongs (column ${index}).`);
+  if (!Array.isArray(value))
+    throw new TypeError(`The store has no list of numbers where one belongs (column ${index}).`);
   return value.map(Number);
 }

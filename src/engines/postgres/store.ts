@@ -141,7 +141,8 @@ export class Store implements LaneWork {
     const { id } = request;
     const first = await this.lane.call(() => this.inspection.outcomes(queue, [id]));
     const known = first.get(id);
-    if (known === undefined || known.outcome !== undefined || request.signal.aborted || this.#closed) return known?.outcome;
+    if (known === undefined || known.outcome !== undefined || request.signal.aborted || this.#closed)
+      return known?.outcome;
     let outcomes = this.#outcomes.get(queue.id);
     if (outcomes === undefined) this.#outcomes.set(queue.id, (outcomes = new QueueOutcomes()));
     const waiting = outcomes.wait(request);
@@ -502,7 +503,8 @@ export class Store implements LaneWork {
     const { me } = this.#parts;
     switch (signal.type) {
       case "work":
-        if (signal.handles === undefined || signal.handles.includes(me)) this.#lookFor(signal.queue, signal.handles === undefined);
+        if (signal.handles === undefined || signal.handles.includes(me))
+          this.#lookFor(signal.queue, signal.handles === undefined);
         break;
       case "outcomes": {
         const outcomes = this.#outcomes.get(signal.queue);

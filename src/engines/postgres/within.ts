@@ -62,8 +62,7 @@ function entryOf(queues: Queues, submission: Submission): Readonly<Record<string
 
 /** `{ rows }` of node-postgres, Kysely and Drizzle, or the rows themselves, of Prisma. Large numbers come as text, or as BigInt. */
 function rowsOf(answer: unknown): readonly Row[] {
-  const rows: unknown =
-    typeof answer === "object" && answer !== null && "rows" in answer ? answer.rows : answer;
+  const rows: unknown = typeof answer === "object" && answer !== null && "rows" in answer ? answer.rows : answer;
   if (!Array.isArray(rows)) return [];
   return rows.map((row: unknown) => {
     if (typeof row !== "object" || row === null) return [];

@@ -1,7 +1,7 @@
 import { define, defineInner, firstLane, LEASED, NOW, READY } from "./functions.ts";
 
 /** How long a worker may go on with one key while others are ready: too short to be felt by those that wait. */
-const LONGEST_STREAK_MS = 20;
+const LONGEST_STREAK_MS = 50;
 /** After so many choices that were strict, one may go to a level that has waited too long (see `LevelChooser`). */
 const STRICT_CHOICES_BETWEEN = 3;
 
