@@ -12,6 +12,8 @@ export interface ServerProgram {
   readonly logFile: string;
   /** Goes when this process does, in whatever way. */
   readonly privateFolder: string | undefined;
+  /** Whom it runs as, if not as we do. */
+  readonly owner?: { readonly uid: number; readonly gid: number } | undefined;
 }
 
 const STOP_MS = 5_000;
@@ -36,10 +38,10 @@ export class ServerProcess {
   }
 
   launch(): void {
-    const { program, args, logFile, privateFolder } = this.#server;
+    const { program, args, logFile, privateFolder, owner } = this.#server;
     const log = openSync(logFile, "a");
     // In a session of its own: what Ctrl-C means for it is ours to say.
-    const child = spawn(program, [...args], { detached: true, stdio: ["ignore", log, log] });
+    const child = spawn(program, [...args], { detached: true, stdio: ["ignore", log, log], ...owner });
     closeSync(log);
     // Said below: there is no pid.
     child.once("error", () => undefined);

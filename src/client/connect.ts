@@ -8,7 +8,7 @@ import { type LockStore, locksOnlyEngine } from "./locks/locks-only-engine.ts";
 import { takeWake } from "./wake-url.ts";
 
 /**
- * Opens a store by URL (`memory:`, `sqlite:work.db`, `nats://localhost:4222`, `redis://localhost:6379`, for locks alone `consul://localhost:8500`), by
+ * Opens a store by URL (`memory:`, `sqlite:work.db`, `nats://localhost:4222`, `postgres://localhost/app`, `redis://localhost:6379`, for locks alone `consul://localhost:8500`), by
  * `$BATON_URL` if none is given, or takes an engine, or locks, that you made. `?wake=nats://…` lets something else carry the wake-ups between
  * processes that share a store.
  *
@@ -53,6 +53,9 @@ async function openEngine(url: string, options: BatonOptions, wake: Wake | undef
     case "redis":
     case "rediss":
       return await openRedis(url, wake);
+    case "postgres":
+    case "postgresql":
+      return await openPostgres(url);
     case "consul":
     case "consul+https":
       return await openConsul(url);
@@ -65,7 +68,7 @@ async function openEngine(url: string, options: BatonOptions, wake: Wake | undef
     default:
       throw new BatonError(
         "ENGINE_MISSING",
-        `There is no engine for ${scheme}: stores in this version. Use memory:, sqlite:FILE, nats://HOST, redis://HOST or consul://HOST, or pass an engine of your own to connect().`,
+        `There is no engine for ${scheme}: stores in this version. Use memory:, sqlite:FILE, nats://HOST, postgres://HOST/DATABASE, redis://HOST or consul://HOST, or pass an engine of your own to connect().`,
       );
   }
 }
@@ -121,6 +124,11 @@ async function openNats(url: string): Promise<Engine> {
 async function openRedis(url: string, wake: Wake | undefined): Promise<Engine> {
   const { openRedisUrl } = await needing("@redis/client", "Redis", () => import("../engines/redis/index.ts"));
   return await openRedisUrl(url, wake);
+}
+
+async function openPostgres(url: string): Promise<Engine> {
+  const { openPostgresUrl } = await needing("pg", "PostgreSQL", () => import("../engines/postgres/index.ts"));
+  return await openPostgresUrl(url);
 }
 
 async function openConsul(url: string): Promise<Engine> {

@@ -1,0 +1,149 @@
+/** A PostgreSQL server that belongs to this process: started by it, stopped by it, gone with it. */
+import { execFile } from "node:child_process";
+import { chmodSync, chownSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { Client, type QueryResult } from "pg";
+import { freePort } from "./free-port.ts";
+import { findPostgres, type Owner, postgresOwner } from "./postgres-programs.ts";
+import { ServerProcess } from "./server-process.ts";
+
+const run = promisify(execFile);
+
+export interface PostgresServerOptions {
+  /** More settings, as in postgresql.conf. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+const USER = "baton";
+const START_MS = 30_000;
+const LOOK_EVERY_MS = 50;
+
+export async function startPostgres(options: PostgresServerOptions = {}): Promise<PostgresServer> {
+  const programs = await findPostgres();
+  const owner = postgresOwner();
+  const folder = mkdtempSync(join(tmpdir(), "baton-postgres-"));
+  if (owner !== undefined) chownSync(folder, owner.uid, owner.gid);
+  chmodSync(folder, 0o700);
+  const data = join(folder, "data");
+  // Its own folder as working folder: whom it runs as may not enter ours. Without syncing, because nobody misses an empty database.
+  const args = ["-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
+  await run(join(programs, "initdb"), args, { cwd: folder, ...owner });
+  const server = new PostgresServer(programs, folder, await freePort(), owner, options);
+  try {
+    await server.restart();
+    return server;
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
+export class PostgresServer implements AsyncDisposable {
+  readonly port: number;
+  /** Of the database `postgres`. */
+  readonly url: string;
+  readonly folder: string;
+  readonly #process: ServerProcess;
+  #databases = 0;
+
+  constructor(
+    programs: string,
+    folder: string,
+    port: number,
+    owner: Owner | undefined,
+    { settings = {} }: PostgresServerOptions,
+  ) {
+    this.port = port;
+    this.folder = folder;
+    this.url = this.urlOf("postgres");
+    const all = {
+      listen_addresses: "127.0.0.1",
+      port: String(port),
+      unix_socket_directories: "",
+      max_connections: "300",
+      ...settings,
+    };
+    this.#process = new ServerProcess({
+      name: "PostgreSQL server",
+      program: join(programs, "postgres"),
+      args: ["-D", join(folder, "data"), ...Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`])],
+      logFile: join(folder, "postgres.log"),
+      privateFolder: folder,
+      owner,
+    });
+  }
+
+  urlOf(database: string): string {
+    return `postgres://${USER}@127.0.0.1:${this.port}/${database}`;
+  }
+
+  /** The URL of a database of its own. */
+  async newDatabase(): Promise<string> {
+    this.#databases += 1;
+    const name = `test_${this.#databases}`;
+    await this.query(`CREATE DATABASE ${name}`);
+    return this.urlOf(name);
+  }
+
+  async query(text: string, url: string = this.url): Promise<QueryResult<Record<string, unknown>>> {
+    const client = new Client(url);
+    await client.connect();
+    try {
+      return await client.query<Record<string, unknown>>(text);
+    } finally {
+      await client.end();
+    }
+  }
+
+  get pid(): number {
+    return this.#process.pid;
+  }
+
+  log(): string {
+    return this.#process.log();
+  }
+
+  /** At once, unless told otherwise; SIGINT is its fast shutdown. Resolves when it has ended; its data stays. */
+  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+    await this.#process.end(signal);
+  }
+
+  /** On the same port, with the same data. Stops it first if it runs; resolves when it answers again. */
+  async restart(): Promise<void> {
+    await this.#process.end("SIGINT");
+    const end = performance.now() + START_MS;
+    for (;;) {
+      // One whose parent was killed holds on to its memory until its children have noticed; then it ends at once, and is started again.
+      if (!this.#process.isRunning) this.#process.launch();
+      const reason = await this.query("SELECT 1").then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      if (reason === undefined) return;
+      if (performance.now() > end)
+        throw new Error(`The PostgreSQL server is not ready after ${START_MS} ms:\n${this.log()}`, { cause: reason });
+      await sleep(LOOK_EVERY_MS);
+    }
+  }
+
+  pause(): void {
+    this.#process.pause();
+  }
+
+  resume(): void {
+    this.#process.resume();
+  }
+
+  /** For good: its folder goes too. */
+  async stop(): Promise<void> {
+    await this.#process.end("SIGINT");
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+}

@@ -1,0 +1,147 @@
+import type { Clock } from "../../domain/clock.ts";
+import type { ClaimRequest, Grant } from "../../engine/port.ts";
+import { bigints } from "./arrays.ts";
+import type { Row } from "./link.ts";
+import type { DeclaredQueue } from "./queues.ts";
+import { integer, optionalInteger } from "./rows.ts";
+
+/** A claim that waits for work. */
+export interface WaitingClaim {
+  readonly request: ClaimRequest;
+  readonly resolve: (grants: readonly Grant[]) => void;
+  readonly reject: (error: unknown) => void;
+  /** A look for it is under way: whatever comes of that is its answer. */
+  looking: boolean;
+}
+
+/** How often a look begins further back than the last ones found something. */
+const BACK_LOOK_EVERY_MS = 250;
+/** How far back: a key that became ready in a transaction that took longer stands before that. */
+const BACK_MS = 10_000;
+/** Nothing stands before the beginning. */
+const WHOLE_LOOK_EVERY_MS = 30_000;
+
+type Places = readonly number[];
+
+/**
+ * Where looks for work of a queue begin, level by level. Places that were taken and not yet vacuumed lie before those that are free; whoever
+ * began at the beginning would walk over them, a million in a busy minute. A key whose transaction was slow to commit may stand among them, so
+ * every so often a look begins earlier.
+ */
+class Beginnings {
+  readonly #zero: Places;
+  #near: Places;
+  #far: Places;
+  #lows: Places;
+  readonly #history: { readonly at: number; readonly lows: Places }[] = [];
+  #backAt = -Infinity;
+  #wholeAt = -Infinity;
+  #isBack = true;
+
+  constructor(levels: number) {
+    this.#zero = Array.from({ length: levels }, () => 0);
+    this.#near = this.#zero;
+    this.#far = this.#zero;
+    this.#lows = this.#zero;
+  }
+
+  next(now: number): Places {
+    if (now - this.#wholeAt >= WHOLE_LOOK_EVERY_MS) {
+      this.#wholeAt = now;
+      this.#backAt = now;
+      this.#isBack = true;
+      return this.#zero;
+    }
+    this.#isBack = now - this.#backAt >= BACK_LOOK_EVERY_MS;
+    if (!this.#isBack) return this.#near;
+    this.#backAt = now;
+    while (this.#history[0] !== undefined && now - this.#history[0].at >= BACK_MS) {
+      this.#far = this.#history.shift()?.lows ?? this.#far;
+    }
+    return this.#far;
+  }
+
+  /** The lowest places that a look saw; undefined where it saw none. */
+  learn(now: number, seen: readonly (number | undefined)[]): void {
+    if (!this.#isBack) return;
+    const before = this.#lows;
+    this.#lows = this.#zero.map((_, level) => seen[level] ?? before[level] ?? 0);
+    // What is lower than both was seen twice to be gone.
+    this.#near = this.#lows.map((low, level) => Math.max(0, Math.min(low, before[level] ?? 0) - 1));
+    this.#history.push({ at: now, lows: this.#near });
+  }
+
+  /** The last look may have begun behind something. */
+  lookBack(): boolean {
+    if (this.#isBack) return false;
+    this.#backAt = -Infinity;
+    return true;
+  }
+}
+
+/** Those who wait for work of one queue, and what is known about where it is. */
+export class QueueClaims {
+  readonly queue: DeclaredQueue;
+  readonly #clock: Clock;
+  readonly #waiting: WaitingClaim[] = [];
+  /** It was said in the store that somebody here sleeps. */
+  asleep = false;
+  /** There may be something now. */
+  look = false;
+  #strict = 0;
+  readonly #beginnings: Beginnings;
+
+  constructor(queue: DeclaredQueue, clock: Clock) {
+    this.queue = queue;
+    this.#clock = clock;
+    this.#beginnings = new Beginnings(queue.levels.length);
+  }
+
+  get size(): number {
+    return this.#waiting.length;
+  }
+
+  get first(): WaitingClaim | undefined {
+    return this.#waiting[0];
+  }
+
+  add(claim: WaitingClaim): void {
+    this.#waiting.push(claim);
+    this.look = true;
+  }
+
+  remove(claim: WaitingClaim): boolean {
+    const index = this.#waiting.indexOf(claim);
+    if (index === -1) return false;
+    this.#waiting.splice(index, 1);
+    return true;
+  }
+
+  all(): readonly WaitingClaim[] {
+    return [...this.#waiting];
+  }
+
+  /** The arguments of a step that say who asks for how much. */
+  arguments({ request }: WaitingClaim): readonly unknown[] {
+    const { worker, max, leaseMs, patienceMs } = request;
+    const patience = Math.min(Math.ceil(patienceMs), Number.MAX_SAFE_INTEGER);
+    const bounds = bigints(this.#beginnings.next(this.#clock.monotonic()));
+    const lastSleeper = this.asleep && this.size === 1;
+    return [this.queue.id, worker, max, Math.ceil(leaseMs), patience, this.#strict, bounds, !this.asleep, lastSleeper];
+  }
+
+  /** From the rows that tell what the next claim should know. Milliseconds until something is due; -1: nothing will be; -2: not asked. */
+  learn(rows: readonly Row[]): number {
+    const [first] = rows;
+    if (first === undefined) return -2;
+    this.#strict = integer(first, 3);
+    const lows = rows.map((row) => optionalInteger(row, 4));
+    this.#beginnings.learn(this.#clock.monotonic(), lows);
+    return integer(first, 1);
+  }
+
+  /** Fewer came than were asked for, by a look that did not begin far enough back. True: look once more. */
+  lookBack(): boolean {
+    return this.#beginnings.lookBack();
+  }
+}

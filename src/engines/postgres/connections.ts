@@ -1,0 +1,58 @@
+import { Client, type ClientConfig, type Pool } from "pg";
+import type { Connection, Connections } from "./link.ts";
+
+/** A server that does not answer at all is not waited for any longer. */
+const CONNECT_MS = 10_000;
+
+/** Connections of our own. */
+export function ownConnections(connection: string | ClientConfig): Connections {
+  const given: ClientConfig = typeof connection === "string" ? { connectionString: connection } : connection;
+  const config: ClientConfig = {
+    application_name: "baton",
+    keepAlive: true,
+    connectionTimeoutMillis: CONNECT_MS,
+    ...given,
+  };
+  const { host, port, database } = new Client(config);
+  return {
+    where: `PostgreSQL at ${host}:${port}/${database ?? ""}`,
+    async connect(): Promise<Connection> {
+      const client = new Client(config);
+      // Whoever uses it listens too; one that nobody uses any more must not end the process.
+      client.on("error", () => undefined);
+      await client.connect();
+      return {
+        client,
+        release() {
+          client.end().catch(() => undefined);
+        },
+      };
+    },
+    async close() {
+      await Promise.resolve();
+    },
+  };
+}
+
+/** Two connections of the application's pool, which stays open. */
+export function pooledConnections(pool: Pool): Connections {
+  return {
+    where: "PostgreSQL of the application's pool",
+    async connect(): Promise<Connection> {
+      const client = await pool.connect();
+      client.on("error", () => undefined);
+      let released = false;
+      return {
+        client,
+        release(broken) {
+          if (released) return;
+          released = true;
+          client.release(broken);
+        },
+      };
+    },
+    async close() {
+      await Promise.resolve();
+    },
+  };
+}

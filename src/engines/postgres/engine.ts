@@ -1,0 +1,241 @@
+import { randomUUID } from "node:crypto";
+import type { ClientBase } from "pg";
+import { instant, systemClock } from "../../domain/clock.ts";
+import { InvalidInput } from "../../domain/errors.ts";
+import type {
+  CancelResult,
+  ClaimRequest,
+  DeadReport,
+  DeclareRequest,
+  Engine,
+  Finding,
+  Grant,
+  HoldRequest,
+  ItemReport,
+  ItemRequest,
+  KeyPageRequest,
+  KeyReport,
+  Lease,
+  Outcome,
+  OutcomeRequest,
+  PageRequest,
+  PauseRequest,
+  QueueDeclaration,
+  QueueReport,
+  Renewal,
+  RenewResult,
+  ReviveRequest,
+  Settlement,
+  SettleResult,
+  Submission,
+  SubmitResult,
+} from "../../engine/port.ts";
+import { locksOnRegister } from "../../locks/locks-on-register.ts";
+import type { Locks } from "../../locks/port.ts";
+import type { Register } from "../../locks/register.ts";
+import { bigints, doubles } from "./arrays.ts";
+import { check } from "./check.ts";
+import { type Connections, Link } from "./link.ts";
+import { checkSchema, DEFAULT_SCHEMA, type StoreOptions } from "./options.ts";
+import { PostgresRegister } from "./register.ts";
+import { flag, integer, text } from "./rows.ts";
+import { migrate } from "./schema.ts";
+import { keyOf } from "./settlements.ts";
+import { Store } from "./store.ts";
+import { submitWithin } from "./within.ts";
+
+const REVIVED_AT_A_TIME = 500;
+
+/** The engine as the application sees it: turns the port's calls into calls of the store's lane. */
+export class PostgresEngine implements Engine {
+  readonly name = "postgres";
+  readonly transactions = true;
+  readonly #link: Link;
+  readonly #schema: string;
+  readonly #me: number;
+  readonly #store: Store;
+  /** What locks are kept in. */
+  readonly register: Register;
+  readonly #locks: Locks;
+
+  private constructor(link: Link, connections: Connections, schema: string, me: number) {
+    this.#link = link;
+    this.#schema = schema;
+    this.#me = me;
+    this.#store = new Store({ link, connections, clock: systemClock, schema, me });
+    this.register = new PostgresRegister(this.#store, link, schema, me);
+    this.#locks = locksOnRegister({ name: "postgres", register: this.register, newId: randomUUID });
+  }
+
+  static async open(connections: Connections, options: StoreOptions): Promise<PostgresEngine> {
+    const schema = checkSchema(options.schema ?? DEFAULT_SCHEMA);
+    const link = new Link(connections, (client) => prepare(client, schema, connections.where, options));
+    try {
+      await link.open();
+      const [row] = await link.query("baton_handle", `SELECT nextval('${schema}.number')`, []);
+      const engine = new PostgresEngine(link, connections, schema, row === undefined ? 0 : integer(row, 0));
+      await engine.#store.listen();
+      return engine;
+    } catch (error) {
+      link.close();
+      await connections.close();
+      throw error;
+    }
+  }
+
+  async declare(request: DeclareRequest): Promise<QueueDeclaration> {
+    const { levels } = await this.#call(() => this.#store.queues.declare(request));
+    return { levels };
+  }
+
+  async submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+    this.#store.assertOpen();
+    const transaction = submissions[0]?.transaction;
+    if (submissions.some((submission) => submission.transaction !== transaction))
+      throw new InvalidInput("transaction", "several", "one transaction for all submissions of a call");
+    if (transaction !== undefined)
+      return await submitWithin(transaction, this.#schema, this.#store.queues, submissions);
+    for (const { queue } of submissions) this.#store.queues.get(queue);
+    return await this.#store.lane.submit(submissions);
+  }
+
+  async claim(request: ClaimRequest): Promise<readonly Grant[]> {
+    this.#store.assertOpen();
+    this.#store.queues.get(request.queue);
+    return request.signal.aborted ? [] : await this.#store.claim(request);
+  }
+
+  async hold(request: HoldRequest): Promise<Lease | undefined> {
+    this.#store.assertOpen();
+    return await this.#store.hold(request);
+  }
+
+  async renew(renewals: readonly Renewal[]): Promise<readonly RenewResult[]> {
+    return await this.#call(async () => {
+      const since = instant(systemClock);
+      const rows = await this.#link.query("baton_renew", `SELECT * FROM ${this.#schema}.renew($1, $2, $3, $4)`, [
+        bigints(renewals.map(({ lease }) => keyOf(lease))),
+        bigints(renewals.map(({ lease }) => lease.fence)),
+        bigints(renewals.map(({ leaseMs }) => Math.ceil(leaseMs))),
+        doubles(renewals.map(({ progress }) => progress ?? null)),
+      ]);
+      const renewed = new Map(rows.map((row) => [integer(row, 0) - 1, flag(row, 1)]));
+      return renewals.map((_, index): RenewResult => {
+        const cancelRequested = renewed.get(index);
+        return cancelRequested === undefined ? { ok: false } : { ok: true, since, cancelRequested };
+      });
+    });
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
+    this.#store.assertOpen();
+    for (const { lease } of settlements) {
+      keyOf(lease);
+      this.#store.queues.get(lease.queue);
+    }
+    return await this.#store.lane.settle(settlements);
+  }
+
+  async find({ queue, id }: ItemRequest): Promise<ItemReport | undefined> {
+    return await this.#call(() => this.#store.inspection.find(this.#store.queues.get(queue), id));
+  }
+
+  async outcome(request: OutcomeRequest): Promise<Outcome | undefined> {
+    this.#store.assertOpen();
+    return request.signal.aborted ? undefined : await this.#store.outcome(request);
+  }
+
+  async cancel({ queue: name, id }: ItemRequest): Promise<CancelResult> {
+    return await this.#call(async () => {
+      const queue = this.#store.queues.get(name);
+      const [row] = await this.#link.query("baton_cancel", `SELECT * FROM ${this.#schema}.cancel($1, $2, $3)`, [
+        this.#me,
+        queue.id,
+        id,
+      ]);
+      const result = row === undefined ? "missing" : text(row, 0);
+      if (row !== undefined && !flag(row, 1)) this.#store.changed(queue.id, false);
+      if (result === "cancelled") this.#store.ended(queue.id, false);
+      return isCancelResult(result) ? result : "missing";
+    });
+  }
+
+  async pause({ queue: name, key, paused }: PauseRequest): Promise<void> {
+    await this.#call(async () => {
+      const queue = this.#store.queues.get(name);
+      const [row] = await this.#link.query("baton_pause", `SELECT ${this.#schema}.pause($1, $2, $3, $4)`, [
+        this.#me,
+        queue.id,
+        key ?? null,
+        paused,
+      ]);
+      this.#store.changed(queue.id, row?.[0] === true);
+    });
+  }
+
+  async queues({ queue }: { readonly queue?: string }): Promise<readonly QueueReport[]> {
+    return await this.#call(() => this.#store.inspection.queues(queue));
+  }
+
+  async keys(request: KeyPageRequest): Promise<readonly KeyReport[]> {
+    return await this.#call(() => this.#store.inspection.keys(this.#store.queues.get(request.queue), request));
+  }
+
+  async dead(request: PageRequest): Promise<readonly DeadReport[]> {
+    return await this.#call(() => this.#store.inspection.dead(this.#store.queues.get(request.queue), request));
+  }
+
+  /** All of them in small steps: others want to write too. Letters that die meanwhile are left for the next time. */
+  async revive({ queue: name, ids, action }: ReviveRequest): Promise<number> {
+    let revived = 0;
+    let upTo: number | null = null;
+    for (;;) {
+      const step = await this.#call(async () => {
+        const queue = this.#store.queues.get(name);
+        const [row] = await this.#link.query(
+          "baton_revive",
+          `SELECT * FROM ${this.#schema}.revive($1, $2, $3, $4, $5)`,
+          [this.#me, queue.id, ids === undefined ? null : [...ids], action === "retry", upTo],
+        );
+        if (row === undefined) throw new Error("The store answered nothing.");
+        this.#store.changed(queue.id, flag(row, 2));
+        return { count: integer(row, 0), last: integer(row, 1) };
+      });
+      revived += step.count;
+      upTo = step.last;
+      if (step.count < REVIVED_AT_A_TIME) return revived;
+    }
+  }
+
+  async check(): Promise<readonly Finding[]> {
+    return await this.#call(() => check(this.#link, this.#schema));
+  }
+
+  locks(): Locks {
+    return this.#locks;
+  }
+
+  async close(): Promise<void> {
+    await this.#locks.close();
+    await this.#store.close();
+  }
+
+  async #call<T>(run: () => Promise<T>): Promise<T> {
+    this.#store.assertOpen();
+    return await this.#store.lane.call(run);
+  }
+}
+
+/** Every connection that work is done over, before anything else is. */
+async function prepare(client: ClientBase, schema: string, where: string, options: StoreOptions): Promise<void> {
+  // The functions take a new look with each of their statements; and a pause of ours must not be ended by a limit for others.
+  await client.query("SET default_transaction_isolation = 'read committed'");
+  await client.query("SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0");
+  if (options.synchronousCommit !== undefined)
+    await client.query(`SET synchronous_commit = '${options.synchronousCommit}'`);
+  await migrate(client, schema, where);
+}
+
+function isCancelResult(value: string): value is CancelResult {
+  return value === "cancelled" || value === "requested" || value === "ended" || value === "missing";
+}

@@ -1,0 +1,97 @@
+import { type ClientBase, type QueryArrayConfig, types as builtin } from "pg";
+import { Closed } from "../../domain/errors.ts";
+import { describeConnectFailure, describeFailure, isLostConnection, isWorthRepeating } from "./failure.ts";
+
+/** Where connections come from: a URL of ours, or the application's own pool. */
+export interface Connections {
+  /** For people: host, port and database, without a password. */
+  readonly where: string;
+  connect(): Promise<Connection>;
+  /** What is ours ends; what the application brought along stays. */
+  close(): Promise<void>;
+}
+
+export interface Connection {
+  readonly client: ClientBase;
+  /** Gives it back; `broken` when it is of no use to anybody else. */
+  release(broken: boolean): void;
+}
+
+export type Row = readonly unknown[];
+
+const MOST_REPEATS = 10;
+
+/** Numbers of ours stay below 2^53; PostgreSQL's default is to give them as texts. */
+const types: NonNullable<QueryArrayConfig["types"]> = {
+  getTypeParser(oid, format) {
+    // oxlint-disable-next-line typescript/no-unsafe-return -- a parser may return anything, and so says its type
+    return oid === builtin.builtins.INT8 ? Number : builtin.getTypeParser(oid, format);
+  },
+};
+
+/** One connection that statements are sent over, one at a time; a new one when it is lost. */
+export class Link {
+  readonly #connections: Connections;
+  readonly #prepare: (client: ClientBase) => Promise<void>;
+  #connection: Connection | undefined;
+  #closed = false;
+  readonly #lost: (error: Error) => void;
+
+  constructor(connections: Connections, prepare: (client: ClientBase) => Promise<void>) {
+    this.#connections = connections;
+    this.#prepare = prepare;
+    // An idle connection that ends is noticed here; the next statement makes a new one.
+    this.#lost = () => this.#drop();
+  }
+
+  get where(): string {
+    return this.#connections.where;
+  }
+
+  /** Prepared under its name once per connection. Each is a transaction of its own. */
+  async query(name: string, text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    for (let repeats = 0; ; repeats += 1) {
+      const { client } = await this.open();
+      try {
+        const result = await client.query<unknown[]>({ name, text, values: [...values], rowMode: "array", types });
+        return result.rows;
+      } catch (error) {
+        if (isLostConnection(error)) this.#drop();
+        if (isWorthRepeating(error) && repeats < MOST_REPEATS) continue;
+        throw describeFailure(error, this.where);
+      }
+    }
+  }
+
+  async open(): Promise<Connection> {
+    if (this.#closed) throw new Closed();
+    if (this.#connection !== undefined) return this.#connection;
+    let made: Connection | undefined;
+    try {
+      made = await this.#connections.connect();
+      made.client.on("error", this.#lost);
+      await this.#prepare(made.client);
+    } catch (error) {
+      made?.client.off("error", this.#lost);
+      made?.release(true);
+      throw describeConnectFailure(error, this.where);
+    }
+    this.#connection = made;
+    return made;
+  }
+
+  close(): void {
+    this.#closed = true;
+    const connection = this.#connection;
+    this.#connection = undefined;
+    connection?.client.off("error", this.#lost);
+    // Its settings and prepared statements are ours: nobody else should get it.
+    connection?.release(true);
+  }
+
+  #drop(): void {
+    const connection = this.#connection;
+    this.#connection = undefined;
+    connection?.release(true);
+  }
+}

@@ -1,0 +1,68 @@
+import type { ClientConfig } from "pg";
+import { InvalidInput } from "../../domain/errors.ts";
+
+export interface StoreOptions {
+  /** Where Baton keeps its tables. Default `baton`; made if it is not there. */
+  readonly schema?: string;
+  /** `synchronous_commit` of Baton's own transactions. Default: as the server, the database or the role has it. */
+  readonly synchronousCommit?: SynchronousCommit;
+}
+
+export interface PostgresOptions extends StoreOptions {
+  /** A connection string, or the configuration of `pg.Client`. */
+  readonly connection: string | ClientConfig;
+}
+
+export type SynchronousCommit = "on" | "off" | "local" | "remote_write" | "remote_apply";
+
+export const DEFAULT_SCHEMA = "baton";
+const SYNCHRONOUS: readonly string[] = [
+  "on",
+  "off",
+  "local",
+  "remote_write",
+  "remote_apply",
+] satisfies readonly SynchronousCommit[];
+/** Lower case, so that it means the same with quotes and without; and short, because the channel of wakes is named after it. */
+const SCHEMA = /^[a-z_][a-z0-9_]{0,39}$/;
+
+/** `postgres://user:password@host:5432/database?schema=baton&synchronous_commit=on`; the rest of the parameters are those of `pg`. */
+export function parsePostgresUrl(text: string): PostgresOptions {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new InvalidInput("store", withoutPassword(text), "postgres://user:password@host:port/database");
+  }
+  const schema = url.searchParams.get("schema") ?? undefined;
+  const synchronousCommit = url.searchParams.get("synchronous_commit") ?? undefined;
+  url.searchParams.delete("schema");
+  url.searchParams.delete("synchronous_commit");
+  return {
+    connection: url.href,
+    ...(schema === undefined ? {} : { schema }),
+    ...(synchronousCommit === undefined ? {} : { synchronousCommit: checkSynchronous(synchronousCommit) }),
+  };
+}
+
+export function checkSchema(schema: string): string {
+  if (SCHEMA.test(schema) && !schema.startsWith("pg_")) return schema;
+  throw new InvalidInput(
+    "schema",
+    schema,
+    "1 to 40 lower-case letters, digits or _, beginning with a letter, and not with pg_",
+  );
+}
+
+function checkSynchronous(value: string): SynchronousCommit {
+  if (isSynchronous(value)) return value;
+  throw new InvalidInput("synchronous_commit", value, SYNCHRONOUS.join(", "));
+}
+
+function isSynchronous(value: string): value is SynchronousCommit {
+  return SYNCHRONOUS.includes(value);
+}
+
+function withoutPassword(text: string): string {
+  return text.replace(/:[^:@/]*@/, ":…@");
+}

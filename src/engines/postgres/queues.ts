@@ -1,0 +1,64 @@
+import { InvalidInput, LevelsDiffer } from "../../domain/errors.ts";
+import { DEFAULT_LEVELS } from "../../domain/level.ts";
+import type { DeclareRequest } from "../../engine/port.ts";
+import type { Link } from "./link.ts";
+import { integer, texts } from "./rows.ts";
+
+export interface DeclaredQueue {
+  readonly id: number;
+  readonly name: string;
+  readonly levels: readonly string[];
+}
+
+/** The queues that were declared on this handle. Their numbers and levels never change. */
+export class Queues {
+  readonly #link: Link;
+  readonly #schema: string;
+  readonly #byName = new Map<string, DeclaredQueue>();
+  readonly #byId = new Map<number, DeclaredQueue>();
+
+  constructor(link: Link, schema: string) {
+    this.#link = link;
+    this.#schema = schema;
+  }
+
+  get(name: string): DeclaredQueue {
+    const queue = this.#byName.get(name);
+    if (queue === undefined) throw new InvalidInput("queue", name, "a queue that was declared");
+    return queue;
+  }
+
+  has(name: string): boolean {
+    return this.#byName.has(name);
+  }
+
+  /** Undefined: not one of this handle's. */
+  byId(id: number): DeclaredQueue | undefined {
+    return this.#byId.get(id);
+  }
+
+  async declare({ queue: name, levels }: DeclareRequest): Promise<DeclaredQueue> {
+    const queue = this.#byName.get(name) ?? (await this.#load(name, levels ?? DEFAULT_LEVELS));
+    if (levels !== undefined && !sameNames(levels, queue.levels)) throw new LevelsDiffer(name, queue.levels, levels);
+    this.#byName.set(name, queue);
+    this.#byId.set(queue.id, queue);
+    return queue;
+  }
+
+  async #load(name: string, levels: readonly string[]): Promise<DeclaredQueue> {
+    const select = `SELECT id, levels FROM ${this.#schema}.queue WHERE name = $1`;
+    for (;;) {
+      const [row] = await this.#link.query("baton_queue", select, [name]);
+      if (row !== undefined) return { id: integer(row, 0), name, levels: texts(row, 1) };
+      await this.#link.query(
+        "baton_declare",
+        `INSERT INTO ${this.#schema}.queue (name, levels) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+        [name, [...levels]],
+      );
+    }
+  }
+}
+
+function sameNames(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((name, index) => name === b[index]);
+}

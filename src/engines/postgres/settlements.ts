@@ -1,0 +1,35 @@
+import { InvalidInput } from "../../domain/errors.ts";
+import type { Lease, Settlement } from "../../engine/port.ts";
+import { bigints, byteas, texts } from "./arrays.ts";
+import { columnsOf } from "./bodies.ts";
+
+/** The arguments of a step that say which leases end, and how: nearly always everything is simply done, and then two arrays say it. */
+export function settleArguments(settlements: readonly Settlement[]): readonly unknown[] {
+  if (settlements.length === 0) return [null, null, null, null, null, null, null, null];
+  const leases = [
+    bigints(settlements.map(({ lease }) => keyOf(lease))),
+    bigints(settlements.map(({ lease }) => lease.fence)),
+  ];
+  if (settlements.every(({ ending }) => ending.type === "done" && ending.result === undefined)) {
+    return [...leases, null, null, null, null, null, null];
+  }
+  const results = settlements.map(({ ending }) =>
+    ending.type === "done" && ending.result !== undefined ? columnsOf(ending.result) : undefined,
+  );
+  return [
+    ...leases,
+    texts(settlements.map(({ ending }) => (ending.type === "retry" ? ending.place : ending.type))),
+    bigints(settlements.map(({ ending }) => (ending.type === "retry" ? Math.ceil(ending.delayMs) : 0))),
+    texts(settlements.map(({ ending }) => ("failure" in ending ? JSON.stringify(ending.failure) : null))),
+    // A result that is JSON has no type in its columns; that there is one must be said here.
+    texts(results.map((result) => (result === undefined ? null : (result.type ?? "")))),
+    texts(results.map((result) => result?.text ?? null)),
+    byteas(results.map((result) => result?.bytes ?? null)),
+  ];
+}
+
+/** The number of the key whose lease it is. */
+export function keyOf({ handle }: Lease): number {
+  if (typeof handle === "number") return handle;
+  throw new InvalidInput("lease", handle, "a lease that this engine gave");
+}

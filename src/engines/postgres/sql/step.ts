@@ -1,0 +1,299 @@
+import { define, defineInner, firstLane, LEASED, NOW, READY } from "./functions.ts";
+
+/** How long a worker may go on with one key while others are ready: too short to be felt by those that wait. */
+const LONGEST_STREAK_MS = 50;
+/** After so many choices that were strict, one may go to a level that has waited too long (see `LevelChooser`). */
+const STRICT_CHOICES_BETWEEN = 3;
+
+/**
+ * Ends leases and hands out ready keys, in one transaction: a worker that has just finished an item of a key may go on with the key's next
+ * one, which writes the key's row once instead of twice. What is simply done is dealt with as a set; other endings one by one.
+ *
+ * Rows that come back: 0 a grant, 1 a lease that was lost (its position), 2 a queue that has news, 3 a queue that has outcomes, 4 what the next claim
+ * should know: the strict choices left, and the lowest place of each level.
+ */
+export function stepFunctions(s: string): string {
+  return [
+    // One that is not simply done. False: it was lost.
+    defineInner(
+      `${s}.settle_one(me bigint, kid bigint, f bigint, ending text, delay bigint, why text, rtype text, rtext text, rbytes bytea) RETURNS integer`,
+      `
+DECLARE k ${s}.key; i ${s}.item; n bigint;
+BEGIN
+  SELECT * INTO k FROM ${s}.key WHERE id = kid;
+  -- The one comparison of a lease: same fence, still leased, not run out (G2).
+  IF NOT FOUND OR k.state <> ${LEASED} OR k.fence <> f OR k.at <= ${NOW} THEN RETURN -1; END IF;
+  IF k.held THEN RETURN ${s}.let_go(kid); END IF;
+  IF k.cancel AND ending IN ('release', 'keep', 'yield') THEN RETURN ${s}.finish(me, k, 'cancelled', NULL, NULL, NULL, why); END IF;
+  IF ending = 'release' THEN RETURN ${s}.give_back(me, k, 0, 0); END IF;
+  IF ending = 'keep' OR (ending = 'yield' AND delay = 0) THEN
+    RETURN ${s}.give_back(me, k, 1, CASE WHEN delay > 0 THEN ${NOW} + delay ELSE 0 END);
+  END IF;
+  IF ending <> 'yield' THEN RETURN ${s}.finish(me, k, ending, rtype, rtext, rbytes, why); END IF;
+  -- It lets others pass, and comes back to where it stood.
+  DELETE FROM ${s}.item WHERE key = kid AND level = k.level AND ord = k.ord RETURNING * INTO i;
+  n := nextval('${s}.number');
+  INSERT INTO ${s}.delayed VALUES (n, k.queue, k.name, k.level, k.ord, ${NOW} + delay, true, false, i.attempt + 1, i.keep, i.submitted, i.id,
+    i.type, i.headers, i.body, i.bytes);
+  IF i.id IS NOT NULL THEN UPDATE ${s}.receipt SET ord = -n WHERE queue = k.queue AND id = i.id; END IF;
+  UPDATE ${s}.key SET delayed = delayed + 1 WHERE id = kid;
+  PERFORM ${s}.count(me, k.queue, k.level, 0, 1, -1, 0);
+  PERFORM ${s}.let_go(kid);
+  RETURN 1;
+END`,
+    ),
+
+    define(
+      `${s}.step(me bigint, rings integer[], outcome_rings integer[],
+  kids bigint[], fences bigint[], endings text[], delays bigint[], whys text[], rtypes text[], rtexts text[], rbytes bytea[],
+  q integer, who text, most integer, lease bigint, patience bigint, choices integer, bounds bigint[], sleeps boolean, slept boolean, dues boolean)
+RETURNS TABLE (kind integer, n bigint, key text, kid bigint, fence bigint, level integer, ord bigint, id text, type text, headers text,
+  body text, bytes bytea, submitted bigint, attempt integer)`,
+      `
+#variable_conflict use_column
+DECLARE
+  now bigint; i integer; r integer; c integer; x record; lvl integer; need integer; granted integer := 0; wait bigint; low bigint;
+  done_k bigint[]; done_l integer[]; done_o bigint[]; done_q integer[]; done_f bigint[]; freed_q integer[]; freed_l integer[]; finished integer := 0;
+  gone bigint[]; freed bigint[]; slow bigint[]; opened integer[] := '{}'; ended integer[] := '{}';
+  firsts bigint[]; lows bigint[]; urgent integer; worst integer; takes integer[]; levels integer; halted boolean;
+  g_k bigint[] := '{}'; g_l integer[] := '{}'; g_f bigint[] := '{}'; g_go boolean[] := '{}'; g_t boolean[] := '{}';
+  c_k bigint[]; c_f bigint[]; c_t boolean[]; c_p bigint[];
+  r_k bigint[]; r_id text[]; r_keep bigint[]; r_attempt integer[];
+  p_k bigint[]; p_n bigint[]; p_go boolean[]; p_t boolean[]; p_l smallint[]; p_o bigint[]; p_id text[]; p_type text[]; p_headers text[];
+  p_body text[]; p_bytes bytea[]; p_submitted bigint[]; p_attempt integer[]; p_name text[]; p_fence bigint[];
+BEGIN
+  IF cardinality(rings) + cardinality(outcome_rings) > 0 THEN PERFORM ${s}.ring(me, rings, outcome_rings); END IF;
+  now := ${NOW};
+  IF q IS NOT NULL THEN
+    SELECT cardinality(z.levels), z.paused INTO levels, halted FROM ${s}.queue z WHERE z.id = q;
+    need := CASE WHEN halted THEN 0 ELSE most END;
+    -- The first of each level: since when it is ready, and its place.
+    SELECT array_agg(z.since ORDER BY l), array_agg(z.place ORDER BY l), min(l) FILTER (WHERE z.since IS NOT NULL) INTO firsts, lows, urgent
+    FROM generate_series(0, levels - 1) l LEFT JOIN LATERAL (
+      SELECT w.since, w.place FROM ${s}.ready w WHERE w.queue = q AND w.level = l AND w.place > bounds[l + 1] ORDER BY w.place LIMIT 1) z ON true;
+  ELSE
+    need := 0;
+  END IF;
+
+  IF kids IS NOT NULL AND endings IS NULL THEN
+    -- The one comparison of a lease: same fence, still leased, not run out (G2).
+    SELECT array_agg(y.id), array_agg(y.level), array_agg(y.ord), array_agg(y.queue), array_agg(y.fence),
+      array_agg(y.id) FILTER (WHERE y.class = 0), array_agg(y.id) FILTER (WHERE y.class = 1), array_agg(y.id) FILTER (WHERE y.class = 3),
+      array_agg(y.id) FILTER (WHERE y.class = 2), array_agg(y.next) FILTER (WHERE y.class = 2),
+      array_agg(CASE WHEN y.next = y.level THEN y.ord ELSE y.floor END) FILTER (WHERE y.class = 2),
+      array_agg(y.timer <= now OR y.timer > now + lease) FILTER (WHERE y.class = 2), array_agg(y.queue) FILTER (WHERE y.class = 1), array_agg(y.next) FILTER (WHERE y.class = 1)
+    INTO done_k, done_l, done_o, done_q, done_f, gone, freed, slow, g_k, g_l, g_f, g_t, freed_q, freed_l
+    FROM (
+      SELECT z.*, CASE WHEN z.held OR z.wanted OR z.paused THEN 3
+        WHEN z.waiting = 0 THEN CASE WHEN z.delayed = 0 THEN 0 ELSE 3 END
+        WHEN z.backoff THEN 3
+        WHEN z.queue = q AND NOT halted AND z.worker = who AND now - z.streak <= ${LONGEST_STREAK_MS} AND z.next <= coalesce(urgent, 16)
+          AND row_number() OVER (ORDER BY z.queue = q AND z.waiting > 0 AND NOT z.backoff DESC, z.id) <= need THEN 2
+        ELSE 1 END AS class, z.floors[z.next + 1] AS floor
+      FROM (
+        SELECT k.id, k.queue, k.level, k.ord, k.held, k.wanted, k.paused, k.waiting, k.delayed, k.backoff, k.worker, k.streak, k.timer, k.floors,
+          k.fence, ${firstLane("k.lane")} AS next
+        FROM ${s}.key k WHERE k.id = ANY (kids) AND k.fence = ANY (fences) AND k.state = ${LEASED} AND k.at > now
+        ORDER BY k.id FOR UPDATE) z) y;
+    IF coalesce(cardinality(done_k), 0) < cardinality(kids) THEN
+      RETURN QUERY SELECT 1, u.i, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
+        FROM unnest(fences) WITH ORDINALITY u(f, i) WHERE NOT coalesce(u.f = ANY (done_f), false);
+    END IF;
+    g_k := coalesce(g_k, '{}'); g_l := coalesce(g_l, '{}'); g_f := coalesce(g_f, '{}'); g_t := coalesce(g_t, '{}');
+    g_go := array_fill(true, ARRAY[cardinality(g_k)]);
+    IF done_k IS NOT NULL THEN
+      IF slow IS NOT NULL THEN
+        -- Those have a hold, a pause or a back-off about them, and are not simply done.
+        FOR i IN 1 .. cardinality(done_k) LOOP
+          CONTINUE WHEN NOT done_k[i] = ANY (slow);
+          r := ${s}.settle_one(me, done_k[i], done_f[i], 'done', 0, NULL, NULL, NULL, NULL);
+          IF r > 0 THEN opened := opened || done_q[i]; END IF;
+          ended := ended || done_q[i];
+        END LOOP;
+      END IF;
+      -- Found one by one through the index, whatever the planner thinks of the size of the table.
+      WITH removed AS (
+        DELETE FROM ${s}.item z WHERE z.ctid = ANY (ARRAY(
+          SELECT y.ctid FROM unnest(done_k, done_l, done_o) d(k, l, o)
+          CROSS JOIN LATERAL (SELECT w.ctid FROM ${s}.item w WHERE w.key = d.k AND w.level = d.l AND w.ord = d.o OFFSET 0) y
+          WHERE slow IS NULL OR NOT d.k = ANY (slow)))
+        RETURNING z.key, z.id, z.keep, z.attempt)
+      SELECT array_agg(z.key), array_agg(z.id), array_agg(z.keep), array_agg(z.attempt) INTO r_k, r_id, r_keep, r_attempt
+      FROM removed z WHERE z.id IS NOT NULL;
+      FOR i IN 1 .. coalesce(cardinality(r_k), 0) LOOP
+        r := done_q[array_position(done_k, r_k[i])];
+        PERFORM ${s}.remember(r, r_id[i], r_keep[i], 'done', r_attempt[i] + 1, NULL, NULL, NULL, NULL);
+        ended := ended || r;
+      END LOOP;
+      IF gone IS NOT NULL THEN
+        DELETE FROM ${s}.key z WHERE z.id = ANY (gone);
+      END IF;
+      IF freed IS NOT NULL THEN
+        WITH changed AS (
+          UPDATE ${s}.key z SET state = ${READY}, level = ${firstLane("z.lane")}, place = nextval('${s}.number'), ord = 0, fence = 0, owner = 0,
+            worker = NULL, progress = NULL, cancel = false, since = now, floors[z.level + 1] = greatest(z.floors[z.level + 1], z.ord)
+          WHERE z.id = ANY (freed) RETURNING z.queue, z.level, z.place, z.id)
+        INSERT INTO ${s}.ready SELECT z.queue, z.level, z.place, z.id, now FROM changed z;
+        opened := opened || freed_q;
+        -- Those that are ready now may be wanted by this very claim.
+        FOREACH lvl IN ARRAY freed_l LOOP
+          IF lvl < levels THEN firsts[lvl + 1] := coalesce(firsts[lvl + 1], now); END IF;
+        END LOOP;
+      END IF;
+      IF slow IS NULL AND q = ALL (done_q) THEN
+        finished := cardinality(done_q);
+      ELSE
+        FOR x IN SELECT d.q, count(*)::integer AS c FROM unnest(done_q, done_k) d(q, k) WHERE slow IS NULL OR NOT d.k = ANY (slow) GROUP BY d.q LOOP
+          PERFORM ${s}.count(me, x.q, 0, 0, 0, -x.c, 0);
+        END LOOP;
+      END IF;
+    END IF;
+  ELSIF kids IS NOT NULL THEN
+    PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (kids) ORDER BY k.id FOR UPDATE) locked;
+    FOR i IN 1 .. cardinality(kids) LOOP
+      SELECT k.queue INTO r FROM ${s}.key k WHERE k.id = kids[i];
+      c := ${s}.settle_one(me, kids[i], fences[i], endings[i], delays[i], whys[i], rtypes[i], rtexts[i], rbytes[i]);
+      IF c < 0 THEN
+        RETURN QUERY SELECT 1, i::bigint, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer;
+        CONTINUE;
+      END IF;
+      IF c > 0 THEN opened := opened || r; END IF;
+      ended := ended || r;
+    END LOOP;
+    IF q IS NOT NULL THEN
+      SELECT array_agg(z.since ORDER BY l) INTO firsts FROM generate_series(0, levels - 1) l LEFT JOIN LATERAL (
+        SELECT w.since FROM ${s}.ready w WHERE w.queue = q AND w.level = l AND w.place > bounds[l + 1] ORDER BY w.place LIMIT 1) z ON true;
+    END IF;
+  END IF;
+
+  need := need - cardinality(g_k);
+  IF need > 0 THEN
+    -- Which level: the most urgent, except that one which has waited too long gets one choice in four.
+    urgent := NULL; worst := NULL;
+    takes := array_fill(0, ARRAY[levels]);
+    FOR lvl IN 0 .. levels - 1 LOOP
+      CONTINUE WHEN firsts[lvl + 1] IS NULL;
+      IF urgent IS NULL THEN urgent := lvl;
+      ELSIF now - firsts[lvl + 1] > patience AND (worst IS NULL OR firsts[lvl + 1] < firsts[worst + 1]) THEN worst := lvl;
+      END IF;
+    END LOOP;
+    IF worst IS NULL THEN
+      choices := ${STRICT_CHOICES_BETWEEN};
+    ELSE
+      FOR i IN 1 .. need LOOP
+        IF choices > 0 THEN choices := choices - 1; takes[urgent + 1] := takes[urgent + 1] + 1;
+        ELSE choices := ${STRICT_CHOICES_BETWEEN}; takes[worst + 1] := takes[worst + 1] + 1;
+        END IF;
+      END LOOP;
+    END IF;
+    FOR i IN 0 .. CASE WHEN worst IS NULL THEN levels - 1 ELSE 2 * levels - 1 END LOOP
+      EXIT WHEN need = 0;
+      lvl := i % levels;
+      -- First round, if somebody was impatient: as chosen. Last round: whatever is left.
+      r := CASE WHEN worst IS NOT NULL AND i < levels THEN least(need, takes[lvl + 1]) ELSE need END;
+      CONTINUE WHEN firsts[lvl + 1] IS NULL OR r = 0;
+      low := bounds[lvl + 1];
+      WHILE r > 0 LOOP
+        SELECT array_agg(y.key), array_agg(y.place), max(y.place) INTO c_k, c_p, low FROM (
+          SELECT z.key, z.place FROM ${s}.ready z WHERE z.queue = q AND z.level = lvl AND z.place > low ORDER BY z.place LIMIT r) y;
+        EXIT WHEN c_k IS NULL;
+        c := cardinality(c_k);
+        -- Those that somebody else has in hand are passed over; and those that he has taken meanwhile are not at their place any more.
+        SELECT array_agg(y.id ORDER BY y.place), array_agg(y.floor ORDER BY y.place), array_agg(y.t ORDER BY y.place), array_agg(y.place)
+        INTO c_k, c_f, c_t, c_p FROM (
+          SELECT k.id, k.floors[lvl + 1] AS floor, k.timer <= now OR k.timer > now + lease AS t, k.place FROM ${s}.key k
+          WHERE k.id = ANY (c_k) AND k.state = ${READY} AND k.place = ANY (c_p) FOR UPDATE SKIP LOCKED) y;
+        IF c_k IS NOT NULL THEN
+          DELETE FROM ${s}.ready z WHERE z.ctid = ANY (ARRAY(
+            SELECT y.ctid FROM unnest(c_p) p(place)
+            CROSS JOIN LATERAL (SELECT w.ctid FROM ${s}.ready w WHERE w.queue = q AND w.level = lvl AND w.place = p.place OFFSET 0) y));
+          g_k := g_k || c_k; g_f := g_f || c_f; g_t := g_t || c_t;
+          g_l := g_l || array_fill(lvl, ARRAY[cardinality(c_k)]);
+          g_go := g_go || array_fill(false, ARRAY[cardinality(c_k)]);
+          need := need - cardinality(c_k);
+        END IF;
+        EXIT WHEN c < r;
+        r := r - coalesce(cardinality(c_k), 0);
+      END LOOP;
+    END LOOP;
+  END IF;
+
+  IF cardinality(g_k) > 0 THEN
+    -- In the order of the keys, so that what belongs to one is found by halving.
+    SELECT array_agg(y.kid), array_agg(y.n), array_agg(y.go), array_agg(y.t), array_agg(y.level), array_agg(y.ord), array_agg(y.id),
+      array_agg(y.type), array_agg(y.headers), array_agg(y.body), array_agg(y.bytes), array_agg(y.submitted), array_agg(y.attempt)
+    INTO p_k, p_n, p_go, p_t, p_l, p_o, p_id, p_type, p_headers, p_body, p_bytes, p_submitted, p_attempt
+    FROM (
+      SELECT u.kid, u.n, u.go, u.t, z.* FROM (
+        SELECT * FROM unnest(g_k, g_l, g_f, g_go, g_t) WITH ORDINALITY o(kid, lvl, floor, go, t, n) ORDER BY o.kid) u
+      CROSS JOIN LATERAL (
+        SELECT w.level, w.ord, w.id, w.type, w.headers, w.body, w.bytes, w.submitted, w.attempt FROM ${s}.item w
+        WHERE w.key = u.kid AND w.level = u.lvl AND w.ord > u.floor ORDER BY w.ord LIMIT 1) z) y;
+    WITH changed AS (
+      UPDATE ${s}.key k SET state = ${LEASED}, held = false, cancel = false, level = p_l[width_bucket(k.id, p_k)], ord = p_o[width_bucket(k.id, p_k)],
+        fence = nextval('${s}.number'), at = now + lease, since = now,
+        streak = CASE WHEN p_go[width_bucket(k.id, p_k)] THEN k.streak ELSE now END,
+        timer = CASE WHEN p_t[width_bucket(k.id, p_k)] THEN now + lease ELSE k.timer END,
+        owner = me, worker = who, progress = NULL, waiting = k.waiting - 1,
+        lane[p_l[width_bucket(k.id, p_k)] + 1] = k.lane[p_l[width_bucket(k.id, p_k)] + 1] - 1,
+        floors[k.level + 1] = greatest(k.floors[k.level + 1], k.ord)
+      WHERE k.id = ANY (p_k) RETURNING k.id, k.name, k.fence)
+    SELECT array_agg(z.name ORDER BY z.id), array_agg(z.fence ORDER BY z.id) INTO p_name, p_fence FROM changed z;
+    granted := coalesce(cardinality(p_name), 0);
+    RETURN QUERY SELECT 0, u.n, u.name, u.kid, u.fence, u.level::integer, u.ord, u.id, u.type, u.headers, u.body, u.bytes, u.submitted, u.attempt + 1
+      FROM unnest(p_n, p_name, p_k, p_fence, p_l, p_o, p_id, p_type, p_headers, p_body, p_bytes, p_submitted, p_attempt)
+        u(n, name, kid, fence, level, ord, id, type, headers, body, bytes, submitted, attempt);
+    IF granted < cardinality(g_k) THEN
+      RAISE EXCEPTION 'The line of a ready key of queue % is broken.', q USING ERRCODE = 'data_corrupted';
+    END IF;
+    IF true = ANY (g_t) THEN
+      INSERT INTO ${s}.timer SELECT now + lease, nextval('${s}.number'), array_agg(u.kid) FROM unnest(g_k, g_t) u(kid, t) WHERE u.t;
+    END IF;
+    IF g_l[1] = ALL (g_l) THEN
+      PERFORM ${s}.count(me, q, g_l[1], -granted, 0, granted - finished, 0);
+      finished := 0;
+    ELSE
+      FOR x IN SELECT u.l, count(*)::integer AS c FROM unnest(g_l) u(l) GROUP BY u.l LOOP
+        PERFORM ${s}.count(me, q, x.l, -x.c, 0, x.c, 0);
+      END LOOP;
+    END IF;
+    IF slept THEN DELETE FROM ${s}.sleeper z WHERE z.queue = q AND z.kind = 0 AND z.handle = me; END IF;
+  ELSIF sleeps THEN
+    PERFORM ${s}.sleep(me, q, 0, true);
+  END IF;
+
+  IF finished > 0 THEN PERFORM ${s}.count(me, q, 0, 0, 0, -finished, 0); END IF;
+  IF cardinality(opened) > 0 THEN
+    RETURN QUERY SELECT 2, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 0, u.c) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, u.c::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
+      FROM (SELECT o.q, count(*)::integer AS c FROM unnest(opened) o(q) GROUP BY o.q) u;
+  END IF;
+  IF cardinality(ended) > 0 THEN
+    RETURN QUERY SELECT 3, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 1, -1) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
+      FROM (SELECT DISTINCT o.q FROM unnest(ended) o(q)) u;
+  END IF;
+  IF q IS NOT NULL THEN
+    wait := -2;
+    IF dues OR granted = 0 THEN
+      SELECT least((SELECT z.at FROM ${s}.timer z ORDER BY z.at LIMIT 1), (SELECT z.due FROM ${s}.delayed z ORDER BY z.due LIMIT 1)) INTO wait;
+      wait := CASE WHEN wait IS NULL THEN -1 ELSE greatest(0, wait - ${NOW}) END;
+    END IF;
+    RETURN QUERY SELECT 4, wait, NULL, choices::bigint, u.low, (u.l - 1)::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
+      FROM unnest(coalesce(lows, ARRAY[NULL::bigint])) WITH ORDINALITY u(low, l);
+  END IF;
+END`,
+    ),
+
+    // Says that somebody waits, or no longer.
+    define(
+      `${s}.sleep(me bigint, q integer, what integer, waits boolean) RETURNS void`,
+      `
+BEGIN
+  IF waits THEN
+    INSERT INTO ${s}.sleeper VALUES (q, what, me, ${NOW} + 5000) ON CONFLICT (queue, kind, handle) DO UPDATE SET until = excluded.until;
+  ELSE
+    DELETE FROM ${s}.sleeper WHERE queue = q AND kind = what AND handle = me;
+  END IF;
+END`,
+    ),
+  ].join("");
+}

@@ -1,0 +1,629 @@
+import { type Clock, instant, type Timer } from "../../domain/clock.ts";
+import { Closed, InvalidInput } from "../../domain/errors.ts";
+import type {
+  ClaimRequest,
+  Grant,
+  HoldRequest,
+  Lease,
+  LostListener,
+  Outcome,
+  OutcomeRequest,
+  Settlement,
+  SettleResult,
+  Submission,
+  SubmitResult,
+} from "../../engine/port.ts";
+import { integers } from "./arrays.ts";
+import { Bell, type Signal } from "./bell.ts";
+import { payloadOf } from "./bodies.ts";
+import { QueueClaims, type WaitingClaim } from "./claims.ts";
+import { Holds, type WaitingHold } from "./holds.ts";
+import { Inspection } from "./inspect.ts";
+import { Lane, type LaneWork, type SettleCall, type SubmitCall } from "./lane.ts";
+import type { Connections, Link, Row } from "./link.ts";
+import { QueueOutcomes } from "./outcomes.ts";
+import { type DeclaredQueue, Queues } from "./queues.ts";
+import { flag, integer, optionalText, text } from "./rows.ts";
+import { channelOf } from "./schema.ts";
+import { keyOf, settleArguments } from "./settlements.ts";
+import { isPlain, submitArguments, submitResult } from "./submissions.ts";
+
+/** Whoever waits looks by himself this often: a wake may be lost. */
+const LOOK_EVERY_MS = 2_000;
+/** And this often while nothing can be heard. */
+const DEAF_LOOK_EVERY_MS = 250;
+/** A busy queue asks this often whether anything has become due. */
+const ASK_WHAT_IS_DUE_MS = 20;
+/** Something is due, but another process is at it: look again soon. */
+const DUE_AGAIN_MS = 5;
+const FORGET_EVERY_MS = 1_000;
+const FORGET_AT_A_TIME = 500;
+
+const GRANT = 0;
+const LOST = 1;
+const WORK = 2;
+const OUTCOMES = 3;
+const LEARNT = 4;
+
+export interface StoreParts {
+  readonly link: Link;
+  readonly connections: Connections;
+  readonly clock: Clock;
+  readonly schema: string;
+  /** The number of this handle, by which others tell it things. */
+  readonly me: number;
+}
+
+/**
+ * The store as one handle sees it: a lane of calls over one connection, those who wait, and what wakes them. Somebody who waits is served by the
+ * next step of the lane; whatever may have changed something for him (`look`) is a call of this handle, a signal of another, or the time.
+ */
+export class Store implements LaneWork {
+  readonly #parts: StoreParts;
+  readonly queues: Queues;
+  readonly lane: Lane;
+  readonly inspection: Inspection;
+  readonly #bell: Bell;
+  readonly #holds: Holds;
+  readonly #claims = new Map<number, QueueClaims>();
+  readonly #outcomes = new Map<number, QueueOutcomes>();
+  readonly #lostListeners = new Map<number, { readonly lease: Lease; readonly lost: LostListener }>();
+  readonly #cellWatchers = new Set<(name: string | undefined) => void>();
+  /** Those in other processes who have gone to sleep unseen are told of these with the next statement. */
+  #rings: number[] = [];
+  #outcomeRings: number[] = [];
+  #dueTimer: Timer | undefined;
+  #lookTimer: Timer | undefined;
+  #due = false;
+  #sayAsleep = false;
+  #forgetAt = 0;
+  #askedWhatIsDueAt = -Infinity;
+  #closed = false;
+
+  constructor(parts: StoreParts) {
+    const { link, connections, clock, schema, me } = parts;
+    this.#parts = parts;
+    this.queues = new Queues(link, schema);
+    this.lane = new Lane(this);
+    this.inspection = new Inspection(link, schema);
+    this.#holds = new Holds(link, clock, schema, me);
+    const missed = (): void => this.#lookEverywhere();
+    this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal), missed);
+  }
+
+  async listen(): Promise<void> {
+    await this.#bell.listen();
+  }
+
+  assertOpen(): void {
+    if (this.#closed) throw new Closed();
+  }
+
+  claim(request: ClaimRequest): Promise<readonly Grant[]> {
+    const claims = this.#claimsOf(this.queues.get(request.queue));
+    return new Promise((resolve, reject) => {
+      const waiting: WaitingClaim = { request, resolve, reject, looking: false };
+      const giveUp = (): void => {
+        if (!waiting.looking && claims.remove(waiting)) resolve([]);
+      };
+      request.signal.addEventListener("abort", giveUp, { once: true });
+      claims.add(waiting);
+      this.#watch();
+      this.lane.nudge();
+    });
+  }
+
+  async hold(request: HoldRequest): Promise<Lease | undefined> {
+    const queue = this.queues.get(request.queue);
+    const lease = await this.lane.call(() => this.#holds.try(queue, request, !request.signal.aborted));
+    if (lease !== undefined) this.#noteLost(lease, request.lost);
+    if (lease !== undefined || request.signal.aborted) {
+      if (lease === undefined) await this.#giveUpMark(queue, request);
+      return lease;
+    }
+    return await new Promise((resolve, reject) => {
+      const waiting: WaitingHold = { queue, request, resolve, reject, trying: false, look: true };
+      const giveUp = (): void => {
+        if (waiting.trying || !this.#holds.waiting.delete(waiting)) return;
+        this.#holds.givenUp.push(waiting);
+        this.lane.nudge();
+        void this.lane.quiet().then(() => resolve(undefined));
+      };
+      request.signal.addEventListener("abort", giveUp, { once: true });
+      this.#holds.waiting.add(waiting);
+      this.#watch();
+      this.lane.nudge();
+    });
+  }
+
+  async outcome(request: OutcomeRequest): Promise<Outcome | undefined> {
+    const queue = this.queues.get(request.queue);
+    const { id } = request;
+    const first = await this.lane.call(() => this.inspection.outcomes(queue, [id]));
+    const known = first.get(id);
+    if (known === undefined || known.outcome !== undefined || request.signal.aborted || this.#closed)
+      return known?.outcome;
+    let outcomes = this.#outcomes.get(queue.id);
+    if (outcomes === undefined) this.#outcomes.set(queue.id, (outcomes = new QueueOutcomes()));
+    const waiting = outcomes.wait(request);
+    // It may have ended between the question and the word that somebody waits.
+    await this.lane.call(() => this.#sleep(queue.id, 1, true));
+    outcomes.look = true;
+    this.#watch();
+    this.lane.nudge();
+    return await waiting;
+  }
+
+  /** Something happened to a queue by a call of this handle; others were told, or not. */
+  changed(queue: number, rung: boolean): void {
+    this.#lookFor(queue);
+    if (!rung) this.#rings.push(queue);
+  }
+
+  ended(queue: number, rung: boolean): void {
+    const outcomes = this.#outcomes.get(queue);
+    if (outcomes !== undefined && outcomes.size > 0) outcomes.look = true;
+    if (!rung) this.#outcomeRings.push(queue);
+  }
+
+  /** Calls back with the names of cells that changed, and with nothing when any may have. */
+  watchCells(changed: (name: string | undefined) => void): void {
+    this.#cellWatchers.add(changed);
+    this.#watch();
+  }
+
+  async sayThatCellsAreWatched(): Promise<void> {
+    await this.lane.call(() => this.#sleep(0, 2, true));
+  }
+
+  get hasWaiting(): boolean {
+    if (this.#due || this.#sayAsleep || this.#holds.hasWork) return true;
+    for (const { look, size } of this.#claims.values()) if (look && size > 0) return true;
+    for (const { look, size } of this.#outcomes.values()) if (look && size > 0) return true;
+    return false;
+  }
+
+  async submit(calls: readonly SubmitCall[]): Promise<void> {
+    const submissions = calls.flatMap(({ input }) => input);
+    try {
+      const results = await this.#submit(submissions);
+      let from = 0;
+      for (const { input, resolve } of calls) {
+        resolve(results.slice(from, from + input.length));
+        from += input.length;
+      }
+    } catch (error) {
+      // One that the store cannot digest must not take the others with it.
+      if (calls.length > 1 && error instanceof InvalidInput) for (const call of calls) await this.submit([call]);
+      else for (const { reject } of calls) reject(error);
+    }
+  }
+
+  async #submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+    if (submissions.length === 0) return [];
+    const { link, schema, me } = this.#parts;
+    const given = submitArguments(this.queues, submissions);
+    const rings = this.#takeRings();
+    const rows = await link.query(
+      "baton_submit",
+      `SELECT * FROM ${schema}.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+      [me, ...rings, isPlain(submissions), ...given],
+    );
+    const results: SubmitResult[] = [];
+    for (const row of rows) {
+      const position = integer(row, 0) - 1;
+      const submission = submissions[position];
+      if (submission === undefined) this.changed(integer(row, 4), integer(row, 1) === 1);
+      else {
+        const result = submitResult(this.queues, submission, row);
+        results[position] = result;
+        if (result.ok && result.accepted.replaced.length > 0) this.ended(this.queues.get(submission.queue).id, false);
+      }
+    }
+    return results;
+  }
+
+  async step(calls: readonly SettleCall[]): Promise<void> {
+    const settlements = calls.flatMap(({ input }) => input);
+    const claims = this.#nextClaims(settlements);
+    const claim = claims?.first;
+    if (settlements.length > 0 || claim !== undefined) await this.#step(calls, settlements, claims, claim);
+    await this.#serveOthers();
+  }
+
+  /** Of those who wait for work, whoever asks for the queue in which something is freed; or the first. */
+  #nextClaims(settlements: readonly Settlement[]): QueueClaims | undefined {
+    const [first] = settlements;
+    const own = first === undefined ? undefined : this.#claims.get(this.queues.get(first.lease.queue).id);
+    if (own !== undefined && own.size > 0) return own;
+    for (const claims of this.#claims.values()) if (claims.look && claims.size > 0) return claims;
+    return undefined;
+  }
+
+  async #step(
+    calls: readonly SettleCall[],
+    settlements: readonly Settlement[],
+    claims: QueueClaims | undefined,
+    claim: WaitingClaim | undefined,
+  ): Promise<void> {
+    const { link, schema, me, clock } = this.#parts;
+    const since = instant(clock);
+    if (claims !== undefined) claims.look = false;
+    if (claim !== undefined) claim.looking = true;
+    try {
+      const unique = firstOfEach(settlements);
+      const asked = claims === undefined || claim === undefined ? NO_CLAIM : claims.arguments(claim);
+      const saidAsleep = asked[7] === true;
+      const rows = await link.query(
+        "baton_step",
+        `SELECT * FROM ${schema}.step($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`,
+        [me, ...this.#takeRings(), ...settleArguments(unique), ...asked, this.#shouldAskWhatIsDue()],
+      );
+      this.#answerSettles(calls, settlements, unique, rows);
+      for (const row of rows) {
+        const kind = integer(row, 0);
+        if (kind === WORK) this.changed(integer(row, 1), integer(row, 3) === 1);
+        else if (kind === OUTCOMES) this.ended(integer(row, 1), integer(row, 3) === 1);
+      }
+      if (claims !== undefined && claim !== undefined) {
+        const grants = this.#grants(claims.queue, rows, since, claim.request.lost);
+        this.#answerClaim(claims, claim, grants, rows, saidAsleep);
+      }
+    } catch (error) {
+      for (const { reject } of calls) reject(error);
+      if (claims !== undefined) this.#failClaims(claims, error);
+    } finally {
+      if (claim !== undefined) claim.looking = false;
+    }
+  }
+
+  #answerSettles(
+    calls: readonly SettleCall[],
+    settlements: readonly Settlement[],
+    unique: readonly Settlement[],
+    rows: readonly Row[],
+  ): void {
+    if (calls.length === 0) return;
+    const settled = new Set<Settlement>(unique);
+    for (const row of rows) {
+      const lost = integer(row, 0) === LOST ? unique[integer(row, 1) - 1] : undefined;
+      if (lost !== undefined) settled.delete(lost);
+    }
+    for (const { lease } of settlements) this.#lostListeners.delete(lease.fence);
+    for (const { input, resolve } of calls)
+      resolve(input.map((settlement): SettleResult => (settled.has(settlement) ? "settled" : "lost")));
+  }
+
+  #answerClaim(
+    claims: QueueClaims,
+    claim: WaitingClaim,
+    grants: readonly Grant[],
+    rows: readonly Row[],
+    saidAsleep: boolean,
+  ): void {
+    const dueMs = claims.learn(rows.filter((row) => integer(row, 0) === LEARNT));
+    const whole = grants.length < claim.request.max && claims.lookBack();
+    this.#dueIn(dueMs);
+    if (grants.length > 0) {
+      claims.remove(claim);
+      // With the last who slept the mark went too.
+      if (claims.size === 0) claims.asleep = false;
+      else claims.look = true;
+      claim.resolve(grants);
+      return;
+    }
+    if (claim.request.signal.aborted || this.#closed) {
+      claims.remove(claim);
+      claim.resolve([]);
+    }
+    // What came between the look and the word that somebody sleeps was told to nobody: look once more.
+    if (saidAsleep) claims.asleep = true;
+    if (saidAsleep || whole) claims.look = true;
+  }
+
+  #grants(
+    queue: DeclaredQueue,
+    rows: readonly Row[],
+    since: Lease["since"],
+    lost: LostListener | undefined,
+  ): readonly Grant[] {
+    const given = rows.filter((row) => integer(row, 0) === GRANT).toSorted((a, b) => integer(a, 1) - integer(b, 1));
+    return given.map((row) => {
+      const key = text(row, 2);
+      const lease: Lease = { queue: queue.name, key, fence: integer(row, 4), since, handle: integer(row, 3) };
+      const headers = optionalText(row, 9);
+      this.#noteLost(lease, lost);
+      return {
+        lease,
+        item: {
+          id: optionalText(row, 7) ?? givenId(integer(row, 3), integer(row, 5), integer(row, 6)),
+          queue: queue.name,
+          key,
+          level: queue.levels[integer(row, 5)] ?? "",
+          payload: payloadOf(row[8], row[10], row[11]),
+          headers: headers === undefined ? undefined : readHeaders(headers),
+          submittedAt: integer(row, 12),
+          attempt: integer(row, 13),
+        },
+      };
+    });
+  }
+
+  /** Whoever waits should know why nothing comes; they ask again. */
+  #failClaims(claims: QueueClaims, error: unknown): void {
+    claims.asleep = false;
+    for (const claim of claims.all()) {
+      claims.remove(claim);
+      claim.reject(error);
+    }
+  }
+
+  /** What is due; holds; outcomes; and the word that somebody still sleeps. */
+  async #serveOthers(): Promise<void> {
+    if (this.#due) await this.#sweep();
+    if (this.#sayAsleep) await this.#saySoAgain();
+    for (const hold of this.#holds.givenUp.splice(0)) await this.#giveUpMark(hold.queue, hold.request);
+    for (const hold of this.#holds.waiting) if (hold.look) await this.#tryHold(hold);
+    for (const [queue, outcomes] of this.#outcomes) if (outcomes.look) await this.#tellOutcomes(queue, outcomes);
+  }
+
+  async #sweep(): Promise<void> {
+    const { link, schema, me } = this.#parts;
+    this.#due = false;
+    try {
+      for (const name of ["sweep_delayed", "sweep_timers"]) {
+        const rows = await link.query(`baton_${name}`, `SELECT * FROM ${schema}.${name}($1)`, [me]);
+        for (const row of rows) {
+          this.changed(integer(row, 0), flag(row, 1));
+          this.ended(integer(row, 0), false);
+          this.#holds.lookAt(integer(row, 0));
+        }
+      }
+      await this.#askWhatIsDue();
+    } catch {
+      // Whoever waits hears of it from his own look.
+      this.#dueIn(DEAF_LOOK_EVERY_MS);
+      for (const claims of this.#claims.values()) claims.look = claims.size > 0;
+    }
+  }
+
+  #shouldAskWhatIsDue(): boolean {
+    const now = this.#parts.clock.monotonic();
+    if (now - this.#askedWhatIsDueAt < ASK_WHAT_IS_DUE_MS) return false;
+    this.#askedWhatIsDueAt = now;
+    return true;
+  }
+
+  async #askWhatIsDue(): Promise<void> {
+    const { link, schema } = this.#parts;
+    const [row] = await link.query("baton_due_in", `SELECT ${schema}.due_in()`, []);
+    this.#dueIn(row === undefined ? -1 : integer(row, 0));
+  }
+
+  async #saySoAgain(): Promise<void> {
+    this.#sayAsleep = false;
+    try {
+      for (const [id, { asleep, size }] of this.#claims) if (asleep && size > 0) await this.#sleep(id, 0, true);
+      for (const [id, { size }] of this.#outcomes) if (size > 0) await this.#sleep(id, 1, true);
+      if (this.#cellWatchers.size > 0) await this.#sleep(0, 2, true);
+      await this.#askWhatIsDue();
+    } catch {
+      // They look soon, and hear of it then.
+    }
+  }
+
+  async #tryHold(hold: WaitingHold): Promise<void> {
+    hold.look = false;
+    hold.trying = true;
+    try {
+      const lease = await this.#holds.try(hold.queue, hold.request, true);
+      if (lease !== undefined) {
+        this.#noteLost(lease, hold.request.lost);
+        this.#holds.waiting.delete(hold);
+        hold.resolve(lease);
+      } else if (hold.request.signal.aborted || this.#closed) {
+        this.#holds.waiting.delete(hold);
+        await this.#giveUpMark(hold.queue, hold.request);
+        hold.resolve(undefined);
+      } else await this.#askWhatIsDue();
+    } catch (error) {
+      this.#holds.waiting.delete(hold);
+      hold.reject(error);
+    } finally {
+      hold.trying = false;
+    }
+  }
+
+  /** A mark that cannot be removed now costs its key a moment, once. */
+  async #giveUpMark(queue: DeclaredQueue, request: HoldRequest): Promise<void> {
+    try {
+      const hold = { queue, request };
+      if (await this.#holds.wantNoMore(hold)) this.changed(queue.id, false);
+      else this.#lookFor(queue.id);
+    } catch {
+      // The key is free again by itself.
+    }
+  }
+
+  async #tellOutcomes(queue: number, outcomes: QueueOutcomes): Promise<void> {
+    outcomes.look = false;
+    const declared = this.queues.byId(queue);
+    const ids = outcomes.ids();
+    if (ids.length === 0 || declared === undefined) return;
+    try {
+      outcomes.tell(ids, await this.inspection.outcomes(declared, ids));
+      if (outcomes.size === 0) await this.#sleep(queue, 1, false);
+    } catch (error) {
+      outcomes.fail(error);
+    }
+  }
+
+  /** Nothing is left to do: those who went to sleep unseen are told now. */
+  async rest(): Promise<void> {
+    const { link, schema, me, clock } = this.#parts;
+    try {
+      if (this.#rings.length > 0 || this.#outcomeRings.length > 0)
+        await link.query("baton_ring", `SELECT ${schema}.ring($1, $2, $3)`, [me, ...this.#takeRings()]);
+      if (clock.monotonic() < this.#forgetAt || this.#closed) return;
+      const [row] = await link.query("baton_forget", `SELECT ${schema}.forget($1)`, [FORGET_AT_A_TIME]);
+      const all = row === undefined || integer(row, 0) < FORGET_AT_A_TIME;
+      this.#forgetAt = clock.monotonic() + (all ? FORGET_EVERY_MS : 0);
+    } catch {
+      // They look by themselves now and then; and what is not forgotten now is forgotten later.
+      this.#forgetAt = clock.monotonic() + FORGET_EVERY_MS;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#dueTimer?.cancel();
+    this.#lookTimer?.cancel();
+    for (const claims of this.#claims.values()) {
+      for (const claim of claims.all()) {
+        if (claim.looking) continue;
+        claims.remove(claim);
+        claim.resolve([]);
+      }
+    }
+    for (const hold of this.#holds.waiting) {
+      if (hold.trying) continue;
+      this.#holds.waiting.delete(hold);
+      this.#holds.givenUp.push(hold);
+      hold.resolve(undefined);
+    }
+    for (const outcomes of this.#outcomes.values()) outcomes.end();
+    this.lane.nudge();
+    await this.lane.quiet();
+    this.#bell.close();
+    this.#parts.link.close();
+    await this.#parts.connections.close();
+  }
+
+  #hear(signal: Signal): void {
+    const { me } = this.#parts;
+    switch (signal.type) {
+      case "work":
+        if (signal.handles === undefined || signal.handles.includes(me))
+          this.#lookFor(signal.queue, signal.handles === undefined);
+        break;
+      case "outcomes": {
+        const outcomes = this.#outcomes.get(signal.queue);
+        if (outcomes !== undefined) outcomes.look = true;
+        break;
+      }
+      case "hold":
+        this.#holds.lookAt(signal.queue);
+        break;
+      case "lost": {
+        const listener = signal.handle === me ? this.#lostListeners.get(signal.fence) : undefined;
+        this.#lostListeners.delete(signal.fence);
+        listener?.lost(listener.lease);
+        return;
+      }
+      case "cell":
+        for (const changed of this.#cellWatchers) changed(signal.name);
+        return;
+    }
+    if (this.hasWaiting && !this.#closed) this.lane.nudge();
+  }
+
+  /** `swept`: what was submitted in a transaction has yet to arrive. */
+  #lookFor(queue: number, sweepFirst = false): void {
+    const claims = this.#claims.get(queue);
+    if (claims === undefined || claims.size === 0) return;
+    claims.look = true;
+    if (sweepFirst) this.#due = true;
+  }
+
+  #lookEverywhere(): void {
+    for (const changed of this.#cellWatchers) changed(undefined);
+    this.#sayAsleep = this.#cellWatchers.size > 0;
+    for (const claims of this.#claims.values()) {
+      claims.look = claims.size > 0;
+      this.#sayAsleep ||= claims.size > 0;
+    }
+    for (const outcomes of this.#outcomes.values()) {
+      outcomes.look = outcomes.size > 0;
+      this.#sayAsleep ||= outcomes.size > 0;
+    }
+    this.#holds.lookAt();
+    if (this.hasWaiting && !this.#closed) this.lane.nudge();
+  }
+
+  /** While anybody waits, everything is looked at now and then. */
+  #watch(): void {
+    if (this.#lookTimer !== undefined || this.#closed) return;
+    this.#lookTimer = this.#parts.clock.setTimer(this.#bell.isDeaf ? DEAF_LOOK_EVERY_MS : LOOK_EVERY_MS, () => {
+      this.#lookTimer = undefined;
+      this.#lookEverywhere();
+      if (this.#anybodyWaits()) this.#watch();
+    });
+  }
+
+  #anybodyWaits(): boolean {
+    if (this.#holds.waiting.size > 0 || this.#cellWatchers.size > 0) return true;
+    for (const { size } of this.#claims.values()) if (size > 0) return true;
+    for (const { size } of this.#outcomes.values()) if (size > 0) return true;
+    return false;
+  }
+
+  #dueIn(ms: number): void {
+    if (ms < 0 || this.#closed) return;
+    this.#dueTimer?.cancel();
+    this.#dueTimer = this.#parts.clock.setTimer(Math.max(ms, DUE_AGAIN_MS), () => {
+      this.#dueTimer = undefined;
+      this.#due = true;
+      this.lane.nudge();
+    });
+  }
+
+  async #sleep(queue: number, what: number, waits: boolean): Promise<void> {
+    const { link, schema, me } = this.#parts;
+    await link.query("baton_sleep", `SELECT ${schema}.sleep($1, $2, $3, $4)`, [me, queue, what, waits]);
+  }
+
+  #takeRings(): readonly Buffer[] {
+    const rings = [integers(this.#rings), integers([...new Set(this.#outcomeRings)])];
+    this.#rings = [];
+    this.#outcomeRings = [];
+    return rings;
+  }
+
+  #claimsOf(queue: DeclaredQueue): QueueClaims {
+    let claims = this.#claims.get(queue.id);
+    if (claims === undefined) this.#claims.set(queue.id, (claims = new QueueClaims(queue, this.#parts.clock)));
+    return claims;
+  }
+
+  #noteLost(lease: Lease, lost: LostListener | undefined): void {
+    if (lost !== undefined) this.#lostListeners.set(lease.fence, { lease, lost });
+  }
+}
+
+const NO_CLAIM: readonly unknown[] = [null, null, 0, 0, 0, 0, null, false, false];
+
+/** A lease is ended once: of several settlements of one in a batch the first counts, and the others are lost. */
+function firstOfEach(settlements: readonly Settlement[]): readonly Settlement[] {
+  const seen = new Set<number>();
+  return settlements.filter(({ lease }) => {
+    keyOf(lease);
+    if (seen.has(lease.fence)) return false;
+    seen.add(lease.fence);
+    return true;
+  });
+}
+
+/** As `given_id` of the store. */
+function givenId(key: number, level: number, ord: number): string {
+  return `@${key.toString(16)}-${level}-${ord.toString(16)}`;
+}
+
+function readHeaders(json: string): Readonly<Record<string, string>> {
+  const value: unknown = JSON.parse(json);
+  if (isHeaders(value)) return value;
+  throw new TypeError("The store has no headers where some belong.");
+}
+
+function isHeaders(value: unknown): value is Readonly<Record<string, string>> {
+  return typeof value === "object" && value !== null && Object.values(value).every((one) => typeof one === "string");
+}

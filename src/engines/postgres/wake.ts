@@ -1,0 +1,124 @@
+import type { Pool } from "pg";
+import { systemClock } from "../../domain/clock.ts";
+import { InvalidInput } from "../../domain/errors.ts";
+import type { WakeAdapter, WakeMessage } from "../../wake/port.ts";
+import { ownConnections, pooledConnections } from "./connections.ts";
+import type { Connection, Connections } from "./link.ts";
+
+/** PostgreSQL's own limit is 8,000 bytes for a payload, and 63 for the name of a channel. */
+const LONGEST_TEXT_BYTES = 7_900;
+const LONGEST_CHANNEL_BYTES = 63;
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 5_000;
+
+interface Listener {
+  readonly heard: (text: string) => void;
+  readonly missed: () => void;
+}
+
+/** Wakes over `LISTEN` and `NOTIFY`, with a pool of the application's, which stays open, or a URL. */
+export function postgresWake(server: Pool | string): WakeAdapter {
+  return new PostgresWake(typeof server === "string" ? ownConnections(server) : pooledConnections(server));
+}
+
+class PostgresWake implements WakeAdapter {
+  readonly name = "postgres";
+  /** A table of counters would cost a write for each wake: more than it saves. */
+  readonly hints = undefined;
+  readonly #connections: Connections;
+  readonly #listeners = new Map<string, Set<Listener>>();
+  #connection: Promise<Connection> | undefined;
+  #pauseMs = FIRST_PAUSE_MS;
+  #closed = false;
+
+  constructor(connections: Connections) {
+    this.#connections = connections;
+  }
+
+  async publish(messages: readonly WakeMessage[]): Promise<void> {
+    for (const { channel, text } of messages) {
+      checkChannel(channel);
+      if (Buffer.byteLength(text) > LONGEST_TEXT_BYTES) throw new InvalidInput("text", text, "at most 7,900 bytes");
+    }
+    const { client } = await this.#open();
+    await client.query("SELECT pg_notify(c, t) FROM unnest($1::text[], $2::text[]) AS u(c, t)", [
+      messages.map(({ channel }) => channel),
+      messages.map(({ text }) => text),
+    ]);
+  }
+
+  async listen(channel: string, heard: (text: string) => void, missed: () => void): Promise<() => Promise<void>> {
+    checkChannel(channel);
+    const listener: Listener = { heard, missed };
+    const listeners = this.#listeners.get(channel) ?? new Set();
+    this.#listeners.set(channel, listeners);
+    listeners.add(listener);
+    const { client } = await this.#open();
+    await client.query(`LISTEN "${channel}"`);
+    return async () => {
+      listeners.delete(listener);
+      if (listeners.size > 0 || this.#listeners.get(channel) !== listeners) return;
+      this.#listeners.delete(channel);
+      const connection = await this.#connection;
+      await connection?.client.query(`UNLISTEN "${channel}"`);
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const connection = await this.#connection?.catch(() => undefined);
+    connection?.release(true);
+    await this.#connections.close();
+  }
+
+  #open(): Promise<Connection> {
+    if (this.#connection === undefined) {
+      const made = this.#connect();
+      this.#connection = made;
+      made.catch(() => {
+        if (this.#connection === made) this.#connection = undefined;
+      });
+    }
+    return this.#connection;
+  }
+
+  async #connect(): Promise<Connection> {
+    const connection = await this.#connections.connect();
+    const { client } = connection;
+    let isLost = false;
+    const lost = (): void => {
+      if (isLost || this.#closed) return;
+      isLost = true;
+      connection.release(true);
+      this.#connection = undefined;
+      this.#again();
+    };
+    client.on("error", lost);
+    client.on("end", lost);
+    client.on("notification", ({ channel, payload }) => {
+      for (const { heard } of this.#listeners.get(channel) ?? []) heard(payload ?? "");
+    });
+    for (const channel of this.#listeners.keys()) await client.query(`LISTEN "${channel}"`);
+    this.#pauseMs = FIRST_PAUSE_MS;
+    return connection;
+  }
+
+  #again(): void {
+    if (this.#closed || this.#listeners.size === 0) return;
+    systemClock.setTimer(this.#pauseMs, () => {
+      if (this.#closed) return;
+      this.#open().then(
+        () => {
+          for (const listeners of this.#listeners.values()) for (const { missed } of listeners) missed();
+        },
+        () => this.#again(),
+      );
+    });
+    this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
+  }
+}
+
+function checkChannel(channel: string): void {
+  if (/^[A-Za-z0-9._-]+$/.test(channel) && channel.length <= LONGEST_CHANNEL_BYTES) return;
+  throw new InvalidInput("channel", channel, `1 to ${LONGEST_CHANNEL_BYTES} letters, digits, -, _ or dots`);
+}

@@ -1,0 +1,75 @@
+import { InvalidInput } from "../../domain/errors.ts";
+import type { Submission, SubmitResult, Transaction } from "../../engine/port.ts";
+import { columnsOf } from "./bodies.ts";
+import { describeFailure } from "./failure.ts";
+import type { Row } from "./link.ts";
+import type { Queues } from "./queues.ts";
+import { submitResult } from "./submissions.ts";
+
+const COLUMNS = ["n", "code", "id", "key", "level", "at", "replaced"] as const;
+
+/**
+ * Submits within a transaction of the application, on the application's connection: accepted if it commits, as if never submitted if it does
+ * not. The statement is one text in and plain columns out, because every library on top of PostgreSQL can do that.
+ */
+export async function submitWithin(
+  transaction: Transaction,
+  schema: string,
+  queues: Queues,
+  submissions: readonly Submission[],
+): Promise<readonly SubmitResult[]> {
+  const entries = submissions.map((submission) => entryOf(queues, submission));
+  let answer: unknown;
+  try {
+    answer = await transaction.query(`SELECT * FROM ${schema}.submit_within($1) ORDER BY n`, [JSON.stringify(entries)]);
+  } catch (error) {
+    throw describeFailure(error, "PostgreSQL");
+  }
+  const rows = rowsOf(answer);
+  return submissions.map((submission, index) => {
+    const row = rows[index];
+    if (row === undefined) throw new InvalidInput("transaction", answer, "a client whose query() resolves with rows");
+    return submitResult(queues, submission, row);
+  });
+}
+
+function entryOf(queues: Queues, submission: Submission): Readonly<Record<string, unknown>> {
+  const { queue, key, level, id, payload, headers, delayMs, mode, keyLimit, queueLimit, keepMs } = submission;
+  if (mode === "strict")
+    throw new InvalidInput(
+      "mode",
+      mode,
+      "fifo or latest within a transaction: whether the key is busy is decided when the transaction has been committed",
+    );
+  const declared = queues.get(queue);
+  const { type, text, bytes } = columnsOf(payload);
+  return {
+    queue: declared.id,
+    key,
+    level: declared.levels.indexOf(level),
+    id,
+    type,
+    text,
+    bytes: bytes === null ? null : Buffer.from(bytes).toString("base64"),
+    headers: headers === undefined ? null : JSON.stringify(headers),
+    delay: Math.ceil(delayMs),
+    mode,
+    keyLimit: Math.min(keyLimit, Number.MAX_SAFE_INTEGER),
+    queueLimit: Math.min(queueLimit, Number.MAX_SAFE_INTEGER),
+    keep: Math.min(Math.ceil(keepMs), Number.MAX_SAFE_INTEGER),
+  };
+}
+
+/** `{ rows }` of node-postgres, Kysely and Drizzle, or the rows themselves, of Prisma. Large numbers come as text, or as BigInt. */
+function rowsOf(answer: unknown): readonly Row[] {
+  const rows: unknown = typeof answer === "object" && answer !== null && "rows" in answer ? answer.rows : answer;
+  if (!Array.isArray(rows)) return [];
+  return rows.map((row: unknown) => {
+    if (typeof row !== "object" || row === null) return [];
+    return COLUMNS.map((name) => {
+      const value: unknown = Reflect.get(row, name);
+      if (name === "id" || name === "key" || name === "replaced" || value === null) return value ?? null;
+      return Number(value);
+    });
+  });
+}
