@@ -92,7 +92,7 @@ export class Bell {
 }
 
 /** `work 3 17,18`, `outcomes 3 17`, `hold 3`, `lost 17 4711`, `cell lock/nightly`. Undefined: of a version that we do not know. */
-function readSignal(payload: string): Signal | undefined {
+export function readSignal(payload: string): Signal | undefined {
   const space = payload.indexOf(" ");
   const type = payload.slice(0, space);
   const rest = payload.slice(space + 1);

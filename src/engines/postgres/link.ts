@@ -36,6 +36,9 @@ export class Link {
   #connection: Connection | undefined;
   #closed = false;
   readonly #lost: (error: Error) => void;
+  /** What the server says beside its answers, and when a statement is over. */
+  onNotice: (message: string) => void = () => undefined;
+  onDone: () => void = () => undefined;
 
   constructor(connections: Connections, prepare: (client: ClientBase) => Promise<void>) {
     this.#connections = connections;
@@ -54,6 +57,7 @@ export class Link {
       const { client } = await this.open();
       try {
         const result = await client.query<unknown[]>({ name, text, values: [...values], rowMode: "array", types });
+        this.onDone();
         return result.rows;
       } catch (error) {
         if (isLostConnection(error)) this.#drop();
@@ -70,6 +74,7 @@ export class Link {
     try {
       made = await this.#connections.connect();
       made.client.on("error", this.#lost);
+      made.client.on("notice", ({ message }) => this.onNotice(message ?? ""));
       await this.#prepare(made.client);
     } catch (error) {
       made?.client.off("error", this.#lost);

@@ -14,7 +14,9 @@ import type {
   SubmitResult,
 } from "../../engine/port.ts";
 import { integers } from "./arrays.ts";
+import type { Wake } from "../../wake/wake.ts";
 import { Bell, type Signal } from "./bell.ts";
+import { ForeignBell } from "./foreign-bell.ts";
 import { payloadOf } from "./bodies.ts";
 import { QueueClaims, type WaitingClaim } from "./claims.ts";
 import { Holds, type WaitingHold } from "./holds.ts";
@@ -52,6 +54,8 @@ export interface StoreParts {
   readonly schema: string;
   /** The number of this handle, by which others tell it things. */
   readonly me: number;
+  /** Carries signals about queues in place of NOTIFY. */
+  readonly wake?: Wake;
 }
 
 /**
@@ -64,6 +68,7 @@ export class Store implements LaneWork {
   readonly lane: Lane;
   readonly inspection: Inspection;
   readonly #bell: Bell;
+  readonly #foreign: ForeignBell | undefined;
   readonly #holds: Holds;
   readonly #claims = new Map<number, QueueClaims>();
   readonly #outcomes = new Map<number, QueueOutcomes>();
@@ -89,6 +94,16 @@ export class Store implements LaneWork {
     this.#holds = new Holds(link, clock, schema, me);
     const missed = (): void => this.#lookEverywhere();
     this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal), missed);
+    this.#foreign = parts.wake === undefined ? undefined : this.#hearFrom(parts.wake);
+  }
+
+  #hearFrom(wake: Wake): ForeignBell {
+    const { link, me } = this.#parts;
+    const idle = (queue: number): number => this.#claims.get(queue)?.size ?? 0;
+    const foreign = new ForeignBell({ wake, queues: this.queues, me, idle, hear: (signal) => this.#hear(signal) });
+    link.onNotice = (message) => foreign.note(message);
+    link.onDone = () => foreign.tell();
+    return foreign;
   }
 
   async listen(): Promise<void> {
@@ -101,6 +116,7 @@ export class Store implements LaneWork {
 
   claim(request: ClaimRequest): Promise<readonly Grant[]> {
     const claims = this.#claimsOf(this.queues.get(request.queue));
+    this.#foreign?.listen(claims.queue);
     return new Promise((resolve, reject) => {
       const waiting: WaitingClaim = { request, resolve, reject, looking: false };
       const giveUp = (): void => {
@@ -115,6 +131,7 @@ export class Store implements LaneWork {
 
   async hold(request: HoldRequest): Promise<Lease | undefined> {
     const queue = this.queues.get(request.queue);
+    this.#foreign?.listen(queue);
     const lease = await this.lane.call(() => this.#holds.try(queue, request, !request.signal.aborted));
     if (lease !== undefined) this.#noteLost(lease, request.lost);
     if (lease !== undefined || request.signal.aborted) {
@@ -138,6 +155,7 @@ export class Store implements LaneWork {
 
   async outcome(request: OutcomeRequest): Promise<Outcome | undefined> {
     const queue = this.queues.get(request.queue);
+    this.#foreign?.listen(queue);
     const { id } = request;
     const first = await this.lane.call(() => this.inspection.outcomes(queue, [id]));
     const known = first.get(id);
@@ -495,6 +513,7 @@ export class Store implements LaneWork {
     this.lane.nudge();
     await this.lane.quiet();
     this.#bell.close();
+    await this.#foreign?.close();
     this.#parts.link.close();
     await this.#parts.connections.close();
   }

@@ -71,6 +71,17 @@ BEGIN
 END`,
     ),
 
+    // Signals go by NOTIFY, or to the caller, who has said that something else carries them.
+    defineInner(
+      `${s}.tell(news text) RETURNS void`,
+      `
+BEGIN
+  IF current_setting('baton.wake', true) = 'foreign' THEN RAISE NOTICE 'baton %', news;
+  ELSE PERFORM pg_notify('${channel}', news);
+  END IF;
+END`,
+    ),
+
     // Tells those in other processes who wait for this. False: nobody does.
     defineInner(
       `${s}.wake(me bigint, q integer, what integer, many integer) RETURNS boolean`,
@@ -81,7 +92,7 @@ BEGIN
     SELECT handle FROM ${s}.sleeper WHERE queue = q AND kind = what AND handle <> me AND until > ${NOW}
     ORDER BY until DESC LIMIT CASE WHEN many < 0 THEN NULL ELSE many + ${SPARE_SLEEPERS} END) awake;
   IF told IS NULL THEN RETURN false; END IF;
-  PERFORM pg_notify('${channel}', CASE what WHEN 0 THEN 'work ' ELSE 'outcomes ' END || q || ' ' || told);
+  PERFORM ${s}.tell(CASE what WHEN 0 THEN 'work ' ELSE 'outcomes ' END || q || ' ' || told || ' ' || many);
   RETURN true;
 END`,
     ),
@@ -160,7 +171,7 @@ BEGIN
   WHERE id = kid RETURNING * INTO k;
   IF k.wanted THEN
     INSERT INTO ${s}.timer VALUES (k.kept, nextval('${s}.number'), ARRAY[kid]);
-    PERFORM pg_notify('${channel}', 'hold ' || k.queue);
+    PERFORM ${s}.tell('hold ' || k.queue);
   END IF;
   RETURN ${s}.elect(kid);
 END`,
