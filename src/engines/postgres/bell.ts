@@ -3,7 +3,13 @@ import type { Connection, Connections } from "./link.ts";
 
 /** What is said between handles. Numbers of queues and handles are the store's. */
 export type Signal =
-  | { readonly type: "work"; readonly queue: number; readonly handles: readonly number[] | undefined }
+  | {
+      readonly type: "work";
+      readonly queue: number;
+      readonly handles: readonly number[] | undefined;
+      /** Ready keys, if somebody has counted them. */
+      readonly many?: number;
+    }
   | { readonly type: "outcomes"; readonly queue: number; readonly handles: readonly number[] | undefined }
   | { readonly type: "hold"; readonly queue: number }
   | { readonly type: "lost"; readonly handle: number; readonly fence: number }

@@ -45,14 +45,15 @@ class Beginnings {
     this.#lows = this.#zero;
   }
 
-  next(now: number): Places {
+  /** @param isIdle others sleep here: the queue is not busy, and one look that begins early is cheaper than two */
+  next(now: number, isIdle: boolean): Places {
     if (now - this.#wholeAt >= WHOLE_LOOK_EVERY_MS) {
       this.#wholeAt = now;
       this.#backAt = now;
       this.#isBack = true;
       return this.#zero;
     }
-    this.#isBack = now - this.#backAt >= BACK_LOOK_EVERY_MS;
+    this.#isBack = isIdle || now - this.#backAt >= BACK_LOOK_EVERY_MS;
     if (!this.#isBack) return this.#near;
     this.#backAt = now;
     while (this.#history[0] !== undefined && now - this.#history[0].at >= BACK_MS) {
@@ -86,8 +87,8 @@ export class QueueClaims {
   readonly #waiting: WaitingClaim[] = [];
   /** It was said in the store that somebody here sleeps. */
   asleep = false;
-  /** There may be something now. */
-  look = false;
+  /** How many keys may be ready that nobody here has looked for yet. Infinity: who knows. */
+  #expected = 0;
   #strict = 0;
   readonly #beginnings: Beginnings;
 
@@ -101,13 +102,35 @@ export class QueueClaims {
     return this.#waiting.length;
   }
 
+  /** There may be something now. */
+  get look(): boolean {
+    return this.#expected > 0;
+  }
+
+  set look(may: boolean) {
+    this.#expected = may ? Infinity : 0;
+  }
+
+  /** Somebody said that so many keys are ready: as many looks are worth it. */
+  expect(count: number): void {
+    this.#expected += count;
+  }
+
+  /** A look begins. Returns what to call when it has got something: what else was expected is worth another. */
+  beginLook(): (got: number) => void {
+    const expected = this.#expected;
+    this.#expected = 0;
+    return (got) => (this.#expected += Math.max(0, expected - got));
+  }
+
   get first(): WaitingClaim | undefined {
     return this.#waiting[0];
   }
 
   add(claim: WaitingClaim): void {
     this.#waiting.push(claim);
-    this.look = true;
+    // Where others sleep already, there is nothing: and who sleeps is told.
+    if (!this.asleep || this.size === 1) this.look = true;
   }
 
   remove(claim: WaitingClaim): boolean {
@@ -125,7 +148,7 @@ export class QueueClaims {
   arguments({ request }: WaitingClaim): readonly unknown[] {
     const { worker, max, leaseMs, patienceMs } = request;
     const patience = Math.min(Math.ceil(patienceMs), Number.MAX_SAFE_INTEGER);
-    const bounds = bigints(this.#beginnings.next(this.#clock.monotonic()));
+    const bounds = bigints(this.#beginnings.next(this.#clock.monotonic(), this.asleep));
     const lastSleeper = this.asleep && this.size === 1;
     return [this.queue.id, worker, max, Math.ceil(leaseMs), patience, this.#strict, bounds, !this.asleep, lastSleeper];
   }

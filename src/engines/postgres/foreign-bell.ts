@@ -31,7 +31,7 @@ export class ForeignBell {
     if (this.#heard.has(id)) return;
     this.#heard.add(id);
     const { wake, me, idle, hear } = this.#parts;
-    const work = (): void => hear({ type: "work", queue: id, handles: [me] });
+    const work = (many = Infinity): void => hear({ type: "work", queue: id, handles: [me], many });
     wake.onWork(name, {
       idle: () => idle(id),
       wake: work,

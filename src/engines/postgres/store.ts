@@ -266,7 +266,7 @@ export class Store implements LaneWork {
   ): Promise<void> {
     const { link, schema, me, clock } = this.#parts;
     const since = instant(clock);
-    if (claims !== undefined) claims.look = false;
+    const got = claims?.beginLook();
     if (claim !== undefined) claim.looking = true;
     try {
       const unique = firstOfEach(settlements);
@@ -285,6 +285,7 @@ export class Store implements LaneWork {
       }
       if (claims !== undefined && claim !== undefined) {
         const grants = this.#grants(claims.queue, rows, since, claim.request.lost);
+        if (grants.length > 0) got?.(grants.length);
         this.#answerClaim(claims, claim, grants, rows, saidAsleep);
       }
     } catch (error) {
@@ -326,7 +327,6 @@ export class Store implements LaneWork {
       claims.remove(claim);
       // With the last who slept the mark went too.
       if (claims.size === 0) claims.asleep = false;
-      else claims.look = true;
       claim.resolve(grants);
       return;
     }
@@ -523,7 +523,7 @@ export class Store implements LaneWork {
     switch (signal.type) {
       case "work":
         if (signal.handles === undefined || signal.handles.includes(me))
-          this.#lookFor(signal.queue, signal.handles === undefined);
+          this.#lookFor(signal.queue, signal.handles === undefined, signal.many);
         break;
       case "outcomes": {
         const outcomes = this.#outcomes.get(signal.queue);
@@ -547,10 +547,10 @@ export class Store implements LaneWork {
   }
 
   /** `swept`: what was submitted in a transaction has yet to arrive. */
-  #lookFor(queue: number, sweepFirst = false): void {
+  #lookFor(queue: number, sweepFirst = false, many = Infinity): void {
     const claims = this.#claims.get(queue);
     if (claims === undefined || claims.size === 0) return;
-    claims.look = true;
+    claims.expect(many);
     if (sweepFirst) this.#due = true;
   }
 
