@@ -1,4 +1,4 @@
-import pg from "pg";
+import { Client } from "pg";
 import type { Engine } from "../../../src/engine/port.ts";
 import { openNatsWakeUrl } from "../../../src/engines/nats/wake.ts";
 import { openPostgresUrl } from "../../../src/engines/postgres/index.ts";
@@ -26,11 +26,12 @@ export async function openStore({ store, carrier, hints }: Omit<HerdTask, "worke
 /** Statements that ask a PostgreSQL store for work: there is one function for that. */
 function countSteps(): { readonly count: number } {
   const counted = { count: 0 };
-  const { prototype } = pg.Client;
+  const { prototype } = Client;
   const query = Reflect.get(prototype, "query");
-  Reflect.set(prototype, "query", function counting(this: pg.Client, ...given: unknown[]): unknown {
+  Reflect.set(prototype, "query", function counting(this: Client, ...given: unknown[]): unknown {
     if (JSON.stringify(given[0] ?? "").includes(".step(")) counted.count += 1;
-    return Reflect.apply(query, this, given);
+    const answer: unknown = Reflect.apply(query, this, given);
+    return answer;
   });
   return counted;
 }
