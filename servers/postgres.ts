@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import pg from "pg";
+import { Client, type QueryResult } from "pg";
 import { freePort } from "./free-port.ts";
 import { findPostgres, type Owner, postgresOwner } from "./postgres-programs.ts";
 import { ServerProcess } from "./server-process.ts";
@@ -88,8 +88,8 @@ export class PostgresServer implements AsyncDisposable {
     return this.urlOf(name);
   }
 
-  async query(text: string, url: string = this.url): Promise<pg.QueryResult<Record<string, unknown>>> {
-    const client = new pg.Client(url);
+  async query(text: string, url: string = this.url): Promise<QueryResult<Record<string, unknown>>> {
+    const client = new Client(url);
     await client.connect();
     try {
       return await client.query<Record<string, unknown>>(text);

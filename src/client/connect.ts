@@ -50,12 +50,12 @@ async function openEngine(url: string, options: BatonOptions, wake: Wake | undef
     case "nats":
     case "tls":
       return await openNats(url);
-    case "postgres":
-    case "postgresql":
-      return await openPostgres(url);
     case "redis":
     case "rediss":
       return await openRedis(url, wake);
+    case "postgres":
+    case "postgresql":
+      return await openPostgres(url, wake);
     case "consul":
     case "consul+https":
       return await openConsul(url);
@@ -74,7 +74,7 @@ async function openEngine(url: string, options: BatonOptions, wake: Wake | undef
 }
 
 /** Stores that can be woken by something else than themselves. */
-const WAKEABLE: readonly (string | undefined)[] = ["sqlite", "redis", "rediss"];
+const WAKEABLE: readonly (string | undefined)[] = ["sqlite", "postgres", "postgresql", "redis", "rediss"];
 
 /** What carries wakes, by the scheme of its URL. */
 const CARRIERS: Readonly<Record<string, (url: string) => Promise<WakeAdapter>>> = {
@@ -83,6 +83,8 @@ const CARRIERS: Readonly<Record<string, (url: string) => Promise<WakeAdapter>>> 
   tls: openNatsWake,
   redis: openRedisWake,
   rediss: openRedisWake,
+  postgres: openPostgresWake,
+  postgresql: openPostgresWake,
 };
 
 async function openWake(store: string, { wake, wakePrefix, clock }: BatonOptions): Promise<Wake | undefined> {
@@ -112,6 +114,11 @@ async function openRedisWake(url: string): Promise<WakeAdapter> {
   return openRedisWakeUrl(url);
 }
 
+async function openPostgresWake(url: string): Promise<WakeAdapter> {
+  const { openPostgresWakeUrl } = await needing("pg", "PostgreSQL", () => import("../engines/postgres/index.ts"));
+  return openPostgresWakeUrl(url);
+}
+
 function schemeOf(url: string): string | undefined {
   return /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
 }
@@ -121,14 +128,14 @@ async function openNats(url: string): Promise<Engine> {
   return await openNatsUrl(url);
 }
 
-async function openPostgres(url: string): Promise<Engine> {
-  const { openPostgresUrl } = await needing("pg", "PostgreSQL", () => import("../engines/postgres/index.ts"));
-  return await openPostgresUrl(url);
-}
-
 async function openRedis(url: string, wake: Wake | undefined): Promise<Engine> {
   const { openRedisUrl } = await needing("@redis/client", "Redis", () => import("../engines/redis/index.ts"));
   return await openRedisUrl(url, wake);
+}
+
+async function openPostgres(url: string, wake: Wake | undefined): Promise<Engine> {
+  const { openPostgresUrl } = await needing("pg", "PostgreSQL", () => import("../engines/postgres/index.ts"));
+  return await openPostgresUrl(url, wake);
 }
 
 async function openConsul(url: string): Promise<Engine> {

@@ -13,6 +13,7 @@ import type {
   QueueDeclaration,
   QueueReport,
   Submission,
+  Transaction,
 } from "../engine/port.ts";
 import type { Handler } from "../worker/handler.ts";
 import type { HeldLock } from "./locks/hold.ts";
@@ -39,6 +40,11 @@ export interface SubmitOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Instead of the queue's: how long to keep how this item ended. */
   readonly history?: Duration;
+  /**
+   * Your own transaction in the same database, such as a client of node-postgres after `BEGIN`: the item is accepted if it commits, and was
+   * never there if it does not. PostgreSQL only.
+   */
+  readonly transaction?: Transaction;
 }
 
 export interface Submit<T> extends SubmitOptions {
@@ -229,7 +235,8 @@ export class Queue<T> {
   }
 
   #submission(levels: readonly string[], key: string, value: T, options: SubmitOptions): Submission {
-    const { id, level, delay, mode, type, headers, history } = options;
+    const { id, level, delay, mode, type, headers, history, transaction } = options;
+    if (transaction !== undefined) this.#checkTransaction(transaction);
     if (level !== undefined && !levels.includes(level)) throw new InvalidInput("level", level, levels.join(", "));
     const payload = encodePayload(value, type);
     const size = bodySize(payload.body);
@@ -252,13 +259,22 @@ export class Queue<T> {
       queueLimit: this.#settings.queueLimit,
       keepMs: id === undefined ? historyMs : Math.max(historyMs, this.#settings.rememberMs),
     };
-    // Most have neither, and should not pay for a second object.
-    if (id === undefined && headers === undefined) return submission;
+    // Most have none of these, and should not pay for a second object.
+    if (id === undefined && headers === undefined && transaction === undefined) return submission;
     return {
       ...submission,
       ...(id === undefined ? {} : { id: checkId(id) }),
       ...(headers === undefined ? {} : { headers: checkHeaders(headers) }),
+      ...(transaction === undefined ? {} : { transaction }),
     };
+  }
+
+  #checkTransaction(transaction: Transaction): void {
+    const { name, transactions } = this.#shared.engine;
+    if (transactions !== true)
+      throw new InvalidInput("transaction", name, "a store that shares its transactions with you, which is PostgreSQL");
+    if (typeof transaction.query !== "function")
+      throw new InvalidInput("transaction", transaction, "a client with query(text, values)");
   }
 }
 

@@ -22,6 +22,9 @@ export interface Engine {
   /** The name in `docs/engines/`: memory, sqlite, … */
   readonly name: string;
 
+  /** It can accept items within a transaction of the application (`Submission.transaction`). Others are never asked to. */
+  readonly transactions?: boolean;
+
   /**
    * Makes the queue known. Levels are stored by the first caller; a later one may leave them out, and is refused
    * with `LevelsDiffer` when it names others.
@@ -126,7 +129,7 @@ export interface Submission {
   readonly queueLimit: number;
   /** How long the item is remembered after it ended. Zero: not at all, and nothing is paid for it. */
   readonly keepMs: number;
-  /** Accept it within this transaction of the application: if that commits, and only then. An engine that cannot refuses with `InvalidInput`. */
+  /** Accept it within this transaction of the application: if that commits, and only then. */
   readonly transaction?: Transaction;
 }
 

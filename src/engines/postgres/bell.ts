@@ -3,7 +3,13 @@ import type { Connection, Connections } from "./link.ts";
 
 /** What is said between handles. Numbers of queues and handles are the store's. */
 export type Signal =
-  | { readonly type: "work"; readonly queue: number; readonly handles: readonly number[] | undefined }
+  | {
+      readonly type: "work";
+      readonly queue: number;
+      readonly handles: readonly number[] | undefined;
+      /** Ready keys, if somebody has counted them. */
+      readonly many?: number;
+    }
   | { readonly type: "outcomes"; readonly queue: number; readonly handles: readonly number[] | undefined }
   | { readonly type: "hold"; readonly queue: number }
   | { readonly type: "lost"; readonly handle: number; readonly fence: number }
@@ -92,7 +98,7 @@ export class Bell {
 }
 
 /** `work 3 17,18`, `outcomes 3 17`, `hold 3`, `lost 17 4711`, `cell lock/nightly`. Undefined: of a version that we do not know. */
-function readSignal(payload: string): Signal | undefined {
+export function readSignal(payload: string): Signal | undefined {
   const space = payload.indexOf(" ");
   const type = payload.slice(0, space);
   const rest = payload.slice(space + 1);

@@ -14,11 +14,71 @@ export interface WaitingClaim {
   looking: boolean;
 }
 
+/** How often a look begins further back than the last ones found something. */
+const BACK_LOOK_EVERY_MS = 250;
+/** How far back: a key that became ready in a transaction that took longer stands before that. */
+const BACK_MS = 10_000;
+/** Nothing stands before the beginning. */
+const WHOLE_LOOK_EVERY_MS = 30_000;
+
+type Places = readonly number[];
+
 /**
- * Looks for work begin where the last ones found some, so that nobody walks over places that were taken and not yet vacuumed. A key that
- * became ready in a slow transaction may stand before that, so every so often a look begins at the beginning.
+ * Where looks for work of a queue begin, level by level. Places that were taken and not yet vacuumed lie before those that are free; whoever
+ * began at the beginning would walk over them, a million in a busy minute. A key whose transaction was slow to commit may stand among them, so
+ * every so often a look begins earlier.
  */
-const WHOLE_LOOK_EVERY_MS = 1_000;
+class Beginnings {
+  readonly #zero: Places;
+  #near: Places;
+  #far: Places;
+  #lows: Places;
+  readonly #history: { readonly at: number; readonly lows: Places }[] = [];
+  #backAt = -Infinity;
+  #wholeAt = -Infinity;
+  #isBack = true;
+
+  constructor(levels: number) {
+    this.#zero = Array.from({ length: levels }, () => 0);
+    this.#near = this.#zero;
+    this.#far = this.#zero;
+    this.#lows = this.#zero;
+  }
+
+  /** @param isIdle others sleep here: the queue is not busy, and one look that begins early is cheaper than two */
+  next(now: number, isIdle: boolean): Places {
+    if (now - this.#wholeAt >= WHOLE_LOOK_EVERY_MS) {
+      this.#wholeAt = now;
+      this.#backAt = now;
+      this.#isBack = true;
+      return this.#zero;
+    }
+    this.#isBack = isIdle || now - this.#backAt >= BACK_LOOK_EVERY_MS;
+    if (!this.#isBack) return this.#near;
+    this.#backAt = now;
+    while (this.#history[0] !== undefined && now - this.#history[0].at >= BACK_MS) {
+      this.#far = this.#history.shift()?.lows ?? this.#far;
+    }
+    return this.#far;
+  }
+
+  /** The lowest places that a look saw; undefined where it saw none. */
+  learn(now: number, seen: readonly (number | undefined)[]): void {
+    if (!this.#isBack) return;
+    const before = this.#lows;
+    this.#lows = this.#zero.map((_, level) => seen[level] ?? before[level] ?? 0);
+    // What is lower than both was seen twice to be gone.
+    this.#near = this.#lows.map((low, level) => Math.max(0, Math.min(low, before[level] ?? 0) - 1));
+    this.#history.push({ at: now, lows: this.#near });
+  }
+
+  /** The last look may have begun behind something. */
+  lookBack(): boolean {
+    if (this.#isBack) return false;
+    this.#backAt = -Infinity;
+    return true;
+  }
+}
 
 /** Those who wait for work of one queue, and what is known about where it is. */
 export class QueueClaims {
@@ -27,22 +87,40 @@ export class QueueClaims {
   readonly #waiting: WaitingClaim[] = [];
   /** It was said in the store that somebody here sleeps. */
   asleep = false;
-  /** There may be something now. */
-  look = false;
+  /** How many keys may be ready that nobody here has looked for yet. Infinity: who knows. */
+  #expected = 0;
   #strict = 0;
-  #bounds: number[];
-  #lows: readonly (number | undefined)[] = [];
-  #wholeAt = -Infinity;
-  #whole = true;
+  readonly #beginnings: Beginnings;
 
   constructor(queue: DeclaredQueue, clock: Clock) {
     this.queue = queue;
     this.#clock = clock;
-    this.#bounds = queue.levels.map(() => 0);
+    this.#beginnings = new Beginnings(queue.levels.length);
   }
 
   get size(): number {
     return this.#waiting.length;
+  }
+
+  /** There may be something now. */
+  get look(): boolean {
+    return this.#expected > 0;
+  }
+
+  set look(may: boolean) {
+    this.#expected = may ? Infinity : 0;
+  }
+
+  /** Somebody said that so many keys are ready: as many looks are worth it. */
+  expect(count: number): void {
+    this.#expected += count;
+  }
+
+  /** A look begins. Returns what to call when it has got something: what else was expected is worth another. */
+  beginLook(): (got: number) => void {
+    const expected = this.#expected;
+    this.#expected = 0;
+    return (got) => (this.#expected += Math.max(0, expected - got));
   }
 
   get first(): WaitingClaim | undefined {
@@ -51,7 +129,8 @@ export class QueueClaims {
 
   add(claim: WaitingClaim): void {
     this.#waiting.push(claim);
-    this.look = true;
+    // Where others sleep already, there is nothing: and who sleeps is told.
+    if (!this.asleep || this.size === 1) this.look = true;
   }
 
   remove(claim: WaitingClaim): boolean {
@@ -68,11 +147,8 @@ export class QueueClaims {
   /** The arguments of a step that say who asks for how much. */
   arguments({ request }: WaitingClaim): readonly unknown[] {
     const { worker, max, leaseMs, patienceMs } = request;
-    const now = this.#clock.monotonic();
-    this.#whole = now - this.#wholeAt >= WHOLE_LOOK_EVERY_MS;
-    if (this.#whole) this.#wholeAt = now;
     const patience = Math.min(Math.ceil(patienceMs), Number.MAX_SAFE_INTEGER);
-    const bounds = bigints(this.#whole ? this.#bounds.map(() => 0) : this.#bounds);
+    const bounds = bigints(this.#beginnings.next(this.#clock.monotonic(), this.asleep));
     const lastSleeper = this.asleep && this.size === 1;
     return [this.queue.id, worker, max, Math.ceil(leaseMs), patience, this.#strict, bounds, !this.asleep, lastSleeper];
   }
@@ -82,23 +158,13 @@ export class QueueClaims {
     const [first] = rows;
     if (first === undefined) return -2;
     this.#strict = integer(first, 3);
-    if (this.#whole) {
-      const before = this.#lows;
-      this.#lows = rows.map((row) => optionalInteger(row, 4));
-      // What is lower than both was seen twice to be gone.
-      this.#bounds = this.#bounds.map((bound, level) => {
-        const low = this.#lows[level];
-        const earlier = before[level];
-        return low === undefined || earlier === undefined ? bound : Math.max(bound, Math.min(low, earlier) - 1);
-      });
-    }
+    const lows = rows.map((row) => optionalInteger(row, 4));
+    this.#beginnings.learn(this.#clock.monotonic(), lows);
     return integer(first, 1);
   }
 
-  /** Fewer came than were asked for, by a look that did not begin at the beginning: it should. True: look once more. */
-  lookWhole(): boolean {
-    if (this.#whole || this.#bounds.every((bound) => bound === 0)) return false;
-    this.#wholeAt = -Infinity;
-    return true;
+  /** Fewer came than were asked for, by a look that did not begin far enough back. True: look once more. */
+  lookBack(): boolean {
+    return this.#beginnings.lookBack();
   }
 }

@@ -1,7 +1,5 @@
-import pg, { type ClientConfig, type Pool } from "pg";
-import { type Connection, type Connections, useTypes } from "./link.ts";
-
-useTypes(pg.types);
+import { Client, type ClientConfig, type Pool } from "pg";
+import type { Connection, Connections } from "./link.ts";
 
 /** A server that does not answer at all is not waited for any longer. */
 const CONNECT_MS = 10_000;
@@ -15,11 +13,11 @@ export function ownConnections(connection: string | ClientConfig): Connections {
     connectionTimeoutMillis: CONNECT_MS,
     ...given,
   };
-  const { host, port, database } = new pg.Client(config);
+  const { host, port, database } = new Client(config);
   return {
     where: `PostgreSQL at ${host}:${port}/${database ?? ""}`,
     async connect(): Promise<Connection> {
-      const client = new pg.Client(config);
+      const client = new Client(config);
       // Whoever uses it listens too; one that nobody uses any more must not end the process.
       client.on("error", () => undefined);
       await client.connect();

@@ -42,6 +42,7 @@ import { flag, integer, text } from "./rows.ts";
 import { migrate } from "./schema.ts";
 import { keyOf } from "./settlements.ts";
 import { Store } from "./store.ts";
+import type { Wake } from "../../wake/wake.ts";
 import { submitWithin } from "./within.ts";
 
 const REVIVED_AT_A_TIME = 500;
@@ -49,6 +50,7 @@ const REVIVED_AT_A_TIME = 500;
 /** The engine as the application sees it: turns the port's calls into calls of the store's lane. */
 export class PostgresEngine implements Engine {
   readonly name = "postgres";
+  readonly transactions = true;
   readonly #link: Link;
   readonly #schema: string;
   readonly #me: number;
@@ -57,11 +59,18 @@ export class PostgresEngine implements Engine {
   readonly register: Register;
   readonly #locks: Locks;
 
-  private constructor(link: Link, connections: Connections, schema: string, me: number) {
+  private constructor(link: Link, connections: Connections, schema: string, me: number, wake: Wake | undefined) {
     this.#link = link;
     this.#schema = schema;
     this.#me = me;
-    this.#store = new Store({ link, connections, clock: systemClock, schema, me });
+    this.#store = new Store({
+      link,
+      connections,
+      clock: systemClock,
+      schema,
+      me,
+      ...(wake === undefined ? {} : { wake }),
+    });
     this.register = new PostgresRegister(this.#store, link, schema, me);
     this.#locks = locksOnRegister({ name: "postgres", register: this.register, newId: randomUUID });
   }
@@ -72,7 +81,13 @@ export class PostgresEngine implements Engine {
     try {
       await link.open();
       const [row] = await link.query("baton_handle", `SELECT nextval('${schema}.number')`, []);
-      const engine = new PostgresEngine(link, connections, schema, row === undefined ? 0 : integer(row, 0));
+      const engine = new PostgresEngine(
+        link,
+        connections,
+        schema,
+        row === undefined ? 0 : integer(row, 0),
+        options.wake,
+      );
       await engine.#store.listen();
       return engine;
     } catch (error) {
@@ -232,6 +247,7 @@ async function prepare(client: ClientBase, schema: string, where: string, option
   await client.query("SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0");
   if (options.synchronousCommit !== undefined)
     await client.query(`SET synchronous_commit = '${options.synchronousCommit}'`);
+  if (options.wake !== undefined) await client.query("SET baton.wake = 'foreign'; SET client_min_messages = notice");
   await migrate(client, schema, where);
 }
 

@@ -1,5 +1,4 @@
-import type { Clock } from "../../domain/clock.ts";
-import { instant } from "../../domain/clock.ts";
+import { type Clock, instant } from "../../domain/clock.ts";
 import type { HoldRequest, Lease } from "../../engine/port.ts";
 import type { Link } from "./link.ts";
 import type { DeclaredQueue } from "./queues.ts";

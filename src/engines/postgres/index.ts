@@ -1,11 +1,15 @@
 import type { Pool } from "pg";
 import type { Engine } from "../../engine/port.ts";
+import { lazyWake } from "../../wake/lazy.ts";
+import type { WakeAdapter } from "../../wake/port.ts";
+import type { Wake } from "../../wake/wake.ts";
+import { postgresWake } from "./wake.ts";
 import { ownConnections, pooledConnections } from "./connections.ts";
 import { PostgresEngine } from "./engine.ts";
 import { parsePostgresUrl, type PostgresOptions, type StoreOptions, type SynchronousCommit } from "./options.ts";
 
 export type { PostgresOptions, StoreOptions, SynchronousCommit };
-export { postgresWake } from "./wake.ts";
+export { postgresWake };
 
 /** Any number of processes on any number of machines, in a PostgreSQL database that you have. */
 export async function postgresEngine(options: PostgresOptions): Promise<Engine> {
@@ -18,6 +22,12 @@ export async function postgresEngineOn(pool: Pool, options: StoreOptions = {}): 
 }
 
 /** `postgres://user:password@host:5432/database?schema=baton`. */
-export async function openPostgresUrl(url: string): Promise<Engine> {
-  return await postgresEngine(parsePostgresUrl(url));
+export async function openPostgresUrl(url: string, wake?: Wake): Promise<Engine> {
+  return await postgresEngine({ ...parsePostgresUrl(url), ...(wake === undefined ? {} : { wake }) });
+}
+
+/** Wakes for a store of another kind, over a connection that is made when it is first needed. */
+export function openPostgresWakeUrl(url: string): WakeAdapter {
+  const { connection } = parsePostgresUrl(url);
+  return lazyWake("postgres", async () => postgresWake(typeof connection === "string" ? connection : url));
 }

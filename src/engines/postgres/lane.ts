@@ -45,7 +45,7 @@ export class Lane {
   readonly #work: LaneWork;
   readonly #tasks: Task[] = [];
   #begun = false;
-  #ended: (() => void)[] = [];
+  readonly #ended: (() => void)[] = [];
 
   constructor(work: LaneWork) {
     this.#work = work;

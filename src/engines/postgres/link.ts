@@ -1,4 +1,4 @@
-import type { ClientBase, QueryArrayConfig } from "pg";
+import { type ClientBase, type QueryArrayConfig, types as builtin } from "pg";
 import { Closed } from "../../domain/errors.ts";
 import { describeConnectFailure, describeFailure, isLostConnection, isWorthRepeating } from "./failure.ts";
 
@@ -20,20 +20,14 @@ export interface Connection {
 export type Row = readonly unknown[];
 
 const MOST_REPEATS = 10;
-const INT8 = 20;
 
 /** Numbers of ours stay below 2^53; PostgreSQL's default is to give them as texts. */
 const types: NonNullable<QueryArrayConfig["types"]> = {
   getTypeParser(oid, format) {
-    return oid === INT8 && format !== "binary" ? Number : builtin.getTypeParser(oid, format);
+    // oxlint-disable-next-line typescript/no-unsafe-return -- a parser may return anything, and so says its type
+    return oid === builtin.builtins.INT8 ? Number : builtin.getTypeParser(oid, format);
   },
 };
-let builtin: NonNullable<QueryArrayConfig["types"]>;
-
-/** `pg` is loaded by whoever opens an engine; its parsers come along. */
-export function useTypes(parsers: NonNullable<QueryArrayConfig["types"]>): void {
-  builtin = parsers;
-}
 
 /** One connection that statements are sent over, one at a time; a new one when it is lost. */
 export class Link {
@@ -42,6 +36,9 @@ export class Link {
   #connection: Connection | undefined;
   #closed = false;
   readonly #lost: (error: Error) => void;
+  /** What the server says beside its answers, and when a statement is over. */
+  onNotice: (message: string) => void = () => undefined;
+  onDone: () => void = () => undefined;
 
   constructor(connections: Connections, prepare: (client: ClientBase) => Promise<void>) {
     this.#connections = connections;
@@ -60,6 +57,7 @@ export class Link {
       const { client } = await this.open();
       try {
         const result = await client.query<unknown[]>({ name, text, values: [...values], rowMode: "array", types });
+        this.onDone();
         return result.rows;
       } catch (error) {
         if (isLostConnection(error)) this.#drop();
@@ -76,6 +74,7 @@ export class Link {
     try {
       made = await this.#connections.connect();
       made.client.on("error", this.#lost);
+      made.client.on("notice", ({ message }) => this.onNotice(message ?? ""));
       await this.#prepare(made.client);
     } catch (error) {
       made?.client.off("error", this.#lost);

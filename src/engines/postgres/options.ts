@@ -1,11 +1,14 @@
 import type { ClientConfig } from "pg";
 import { InvalidInput } from "../../domain/errors.ts";
+import type { Wake } from "../../wake/wake.ts";
 
 export interface StoreOptions {
   /** Where Baton keeps its tables. Default `baton`; made if it is not there. */
   readonly schema?: string;
   /** `synchronous_commit` of Baton's own transactions. Default: as the server, the database or the role has it. */
   readonly synchronousCommit?: SynchronousCommit;
+  /** Wakes other processes in place of NOTIFY. Closed with the engine. */
+  readonly wake?: Wake;
 }
 
 export interface PostgresOptions extends StoreOptions {

@@ -115,11 +115,11 @@ export class PostgresRegister implements Register {
 
   #hear(name: string | undefined): void {
     if (name !== undefined) return this.#tell(name);
-    for (const watched of [...this.#watches.keys()]) this.#tell(watched);
+    for (const watched of this.#watches.keys()) this.#tell(watched);
   }
 
   #tell(name: string): void {
-    for (const changed of [...(this.#watches.get(name) ?? [])]) changed();
+    for (const changed of Array.from(this.#watches.get(name) ?? [])) changed();
   }
 }
 

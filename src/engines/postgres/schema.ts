@@ -18,7 +18,7 @@ const MIGRATIONS: readonly ((schema: string, channel: string) => string)[] = [
       tables(s),
       idFunction(s),
       lineFunctions(s, channel),
-      dueFunctions(s, channel),
+      dueFunctions(s),
       submitFunctions(s, channel),
       stepFunctions(s),
       operateFunctions(s, channel),

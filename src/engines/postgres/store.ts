@@ -14,7 +14,9 @@ import type {
   SubmitResult,
 } from "../../engine/port.ts";
 import { integers } from "./arrays.ts";
+import type { Wake } from "../../wake/wake.ts";
 import { Bell, type Signal } from "./bell.ts";
+import { ForeignBell } from "./foreign-bell.ts";
 import { payloadOf } from "./bodies.ts";
 import { QueueClaims, type WaitingClaim } from "./claims.ts";
 import { Holds, type WaitingHold } from "./holds.ts";
@@ -26,12 +28,14 @@ import { type DeclaredQueue, Queues } from "./queues.ts";
 import { flag, integer, optionalText, text } from "./rows.ts";
 import { channelOf } from "./schema.ts";
 import { keyOf, settleArguments } from "./settlements.ts";
-import { submitArguments, submitResult } from "./submissions.ts";
+import { isPlain, submitArguments, submitResult } from "./submissions.ts";
 
 /** Whoever waits looks by himself this often: a wake may be lost. */
 const LOOK_EVERY_MS = 2_000;
 /** And this often while nothing can be heard. */
 const DEAF_LOOK_EVERY_MS = 250;
+/** A busy queue asks this often whether anything has become due. */
+const ASK_WHAT_IS_DUE_MS = 20;
 /** Something is due, but another process is at it: look again soon. */
 const DUE_AGAIN_MS = 5;
 const FORGET_EVERY_MS = 1_000;
@@ -50,6 +54,8 @@ export interface StoreParts {
   readonly schema: string;
   /** The number of this handle, by which others tell it things. */
   readonly me: number;
+  /** Carries signals about queues in place of NOTIFY. */
+  readonly wake?: Wake;
 }
 
 /**
@@ -62,6 +68,7 @@ export class Store implements LaneWork {
   readonly lane: Lane;
   readonly inspection: Inspection;
   readonly #bell: Bell;
+  readonly #foreign: ForeignBell | undefined;
   readonly #holds: Holds;
   readonly #claims = new Map<number, QueueClaims>();
   readonly #outcomes = new Map<number, QueueOutcomes>();
@@ -75,6 +82,7 @@ export class Store implements LaneWork {
   #due = false;
   #sayAsleep = false;
   #forgetAt = 0;
+  #askedWhatIsDueAt = -Infinity;
   #closed = false;
 
   constructor(parts: StoreParts) {
@@ -86,6 +94,16 @@ export class Store implements LaneWork {
     this.#holds = new Holds(link, clock, schema, me);
     const missed = (): void => this.#lookEverywhere();
     this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal), missed);
+    this.#foreign = parts.wake === undefined ? undefined : this.#hearFrom(parts.wake);
+  }
+
+  #hearFrom(wake: Wake): ForeignBell {
+    const { link, me } = this.#parts;
+    const idle = (queue: number): number => this.#claims.get(queue)?.size ?? 0;
+    const foreign = new ForeignBell({ wake, queues: this.queues, me, idle, hear: (signal) => this.#hear(signal) });
+    link.onNotice = (message) => foreign.note(message);
+    link.onDone = () => foreign.tell();
+    return foreign;
   }
 
   async listen(): Promise<void> {
@@ -98,6 +116,7 @@ export class Store implements LaneWork {
 
   claim(request: ClaimRequest): Promise<readonly Grant[]> {
     const claims = this.#claimsOf(this.queues.get(request.queue));
+    this.#foreign?.listen(claims.queue);
     return new Promise((resolve, reject) => {
       const waiting: WaitingClaim = { request, resolve, reject, looking: false };
       const giveUp = (): void => {
@@ -112,6 +131,7 @@ export class Store implements LaneWork {
 
   async hold(request: HoldRequest): Promise<Lease | undefined> {
     const queue = this.queues.get(request.queue);
+    this.#foreign?.listen(queue);
     const lease = await this.lane.call(() => this.#holds.try(queue, request, !request.signal.aborted));
     if (lease !== undefined) this.#noteLost(lease, request.lost);
     if (lease !== undefined || request.signal.aborted) {
@@ -135,6 +155,7 @@ export class Store implements LaneWork {
 
   async outcome(request: OutcomeRequest): Promise<Outcome | undefined> {
     const queue = this.queues.get(request.queue);
+    this.#foreign?.listen(queue);
     const { id } = request;
     const first = await this.lane.call(() => this.inspection.outcomes(queue, [id]));
     const known = first.get(id);
@@ -203,8 +224,8 @@ export class Store implements LaneWork {
     const rings = this.#takeRings();
     const rows = await link.query(
       "baton_submit",
-      `SELECT * FROM ${schema}.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
-      [me, ...rings, ...given],
+      `SELECT * FROM ${schema}.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+      [me, ...rings, isPlain(submissions), ...given],
     );
     const results: SubmitResult[] = [];
     for (const row of rows) {
@@ -225,7 +246,6 @@ export class Store implements LaneWork {
     const claims = this.#nextClaims(settlements);
     const claim = claims?.first;
     if (settlements.length > 0 || claim !== undefined) await this.#step(calls, settlements, claims, claim);
-    if (calls.length > 0 && this.hasWaiting) return;
     await this.#serveOthers();
   }
 
@@ -246,7 +266,7 @@ export class Store implements LaneWork {
   ): Promise<void> {
     const { link, schema, me, clock } = this.#parts;
     const since = instant(clock);
-    if (claims !== undefined) claims.look = false;
+    const got = claims?.beginLook();
     if (claim !== undefined) claim.looking = true;
     try {
       const unique = firstOfEach(settlements);
@@ -254,8 +274,8 @@ export class Store implements LaneWork {
       const saidAsleep = asked[7] === true;
       const rows = await link.query(
         "baton_step",
-        `SELECT * FROM ${schema}.step($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
-        [me, ...this.#takeRings(), ...settleArguments(unique), ...asked],
+        `SELECT * FROM ${schema}.step($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`,
+        [me, ...this.#takeRings(), ...settleArguments(unique), ...asked, this.#shouldAskWhatIsDue()],
       );
       this.#answerSettles(calls, settlements, unique, rows);
       for (const row of rows) {
@@ -265,6 +285,7 @@ export class Store implements LaneWork {
       }
       if (claims !== undefined && claim !== undefined) {
         const grants = this.#grants(claims.queue, rows, since, claim.request.lost);
+        if (grants.length > 0) got?.(grants.length);
         this.#answerClaim(claims, claim, grants, rows, saidAsleep);
       }
     } catch (error) {
@@ -300,12 +321,12 @@ export class Store implements LaneWork {
     saidAsleep: boolean,
   ): void {
     const dueMs = claims.learn(rows.filter((row) => integer(row, 0) === LEARNT));
-    const whole = grants.length < claim.request.max && claims.lookWhole();
+    const whole = grants.length < claim.request.max && claims.lookBack();
+    this.#dueIn(dueMs);
     if (grants.length > 0) {
       claims.remove(claim);
       // With the last who slept the mark went too.
       if (claims.size === 0) claims.asleep = false;
-      else claims.look = true;
       claim.resolve(grants);
       return;
     }
@@ -316,7 +337,6 @@ export class Store implements LaneWork {
     // What came between the look and the word that somebody sleeps was told to nobody: look once more.
     if (saidAsleep) claims.asleep = true;
     if (saidAsleep || whole) claims.look = true;
-    this.#dueIn(dueMs);
   }
 
   #grants(
@@ -383,6 +403,13 @@ export class Store implements LaneWork {
       this.#dueIn(DEAF_LOOK_EVERY_MS);
       for (const claims of this.#claims.values()) claims.look = claims.size > 0;
     }
+  }
+
+  #shouldAskWhatIsDue(): boolean {
+    const now = this.#parts.clock.monotonic();
+    if (now - this.#askedWhatIsDueAt < ASK_WHAT_IS_DUE_MS) return false;
+    this.#askedWhatIsDueAt = now;
+    return true;
   }
 
   async #askWhatIsDue(): Promise<void> {
@@ -486,6 +513,7 @@ export class Store implements LaneWork {
     this.lane.nudge();
     await this.lane.quiet();
     this.#bell.close();
+    await this.#foreign?.close();
     this.#parts.link.close();
     await this.#parts.connections.close();
   }
@@ -495,7 +523,7 @@ export class Store implements LaneWork {
     switch (signal.type) {
       case "work":
         if (signal.handles === undefined || signal.handles.includes(me))
-          this.#lookFor(signal.queue, signal.handles === undefined);
+          this.#lookFor(signal.queue, signal.handles === undefined, signal.many);
         break;
       case "outcomes": {
         const outcomes = this.#outcomes.get(signal.queue);
@@ -519,10 +547,10 @@ export class Store implements LaneWork {
   }
 
   /** `swept`: what was submitted in a transaction has yet to arrive. */
-  #lookFor(queue: number, sweepFirst = false): void {
+  #lookFor(queue: number, sweepFirst = false, many = Infinity): void {
     const claims = this.#claims.get(queue);
     if (claims === undefined || claims.size === 0) return;
-    claims.look = true;
+    claims.expect(many);
     if (sweepFirst) this.#due = true;
   }
 

@@ -45,6 +45,22 @@ export function submitArguments(queues: Queues, submissions: readonly Submission
   ];
 }
 
+/** Nothing is out of the ordinary, and all have the same terms: then the store deals with them as a set. */
+export function isPlain(submissions: readonly Submission[]): boolean {
+  const [first] = submissions;
+  return submissions.every(
+    ({ queue, level, id, delayMs, mode, keepMs, keyLimit, queueLimit }) =>
+      id === undefined &&
+      delayMs === 0 &&
+      keepMs === 0 &&
+      mode === "fifo" &&
+      queue === first?.queue &&
+      level === first.level &&
+      keyLimit === first.keyLimit &&
+      queueLimit === first.queueLimit,
+  );
+}
+
 /** One row of the answer. */
 export function submitResult(queues: Queues, submission: Submission, row: Row): SubmitResult {
   const queue = queues.get(submission.queue);

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { systemClock } from "../../domain/clock.ts";
-import { InvalidInput } from "../../domain/errors.ts";
+import { Closed, InvalidInput } from "../../domain/errors.ts";
 import type { WakeAdapter, WakeMessage } from "../../wake/port.ts";
 import { ownConnections, pooledConnections } from "./connections.ts";
 import type { Connection, Connections } from "./link.ts";
@@ -57,7 +57,7 @@ class PostgresWake implements WakeAdapter {
     await client.query(`LISTEN "${channel}"`);
     return async () => {
       listeners.delete(listener);
-      if (listeners.size > 0 || this.#listeners.get(channel) !== listeners) return;
+      if (this.#closed || listeners.size > 0 || this.#listeners.get(channel) !== listeners) return;
       this.#listeners.delete(channel);
       const connection = await this.#connection;
       await connection?.client.query(`UNLISTEN "${channel}"`);
@@ -65,13 +65,16 @@ class PostgresWake implements WakeAdapter {
   }
 
   async close(): Promise<void> {
+    if (this.#closed) return;
     this.#closed = true;
+    this.#listeners.clear();
     const connection = await this.#connection?.catch(() => undefined);
     connection?.release(true);
     await this.#connections.close();
   }
 
   #open(): Promise<Connection> {
+    if (this.#closed) return Promise.reject(new Closed("The connection that carries wakes"));
     if (this.#connection === undefined) {
       const made = this.#connect();
       this.#connection = made;

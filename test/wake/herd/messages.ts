@@ -1,7 +1,9 @@
 /** What a herd and its shepherd say to each other. */
 export interface HerdTask {
+  /** A file for SQLite, or the URL of a PostgreSQL database. */
   readonly store: string;
-  readonly carrier: string;
+  /** The URL of what carries wakes. Undefined: the store itself. */
+  readonly carrier?: string;
   readonly hints: boolean;
   readonly workers: number;
 }

@@ -10,7 +10,10 @@ import { type FromHerd, type HerdTask, QUEUE, type ToHerd } from "./messages.ts"
 import { openStore } from "./open-store.ts";
 
 export interface HerdPlan {
-  readonly carrier: string;
+  /** The URL of a PostgreSQL database. Undefined: a SQLite file of its own. */
+  readonly store?: string;
+  /** Undefined: the store's own wakes. */
+  readonly carrier?: string;
   readonly processes: number;
   readonly workers: number;
   readonly items: number;
@@ -35,7 +38,7 @@ const PATIENCE_MS = 60_000;
 
 export async function driveHerd({ processes, items, submits, ...plan }: HerdPlan): Promise<HerdReport> {
   const folder = mkdtempSync(join(tmpdir(), "baton-herd-"));
-  const task: HerdTask = { store: join(folder, "store.db"), ...plan };
+  const task: HerdTask = { ...plan, store: plan.store ?? join(folder, "store.db") };
   const { engine } = await openStore(task);
   const baton = await connect(engine);
   const queue = baton.queue(QUEUE);

@@ -6,7 +6,7 @@ const AT_A_TIME = 500;
 const TIMERS_AT_A_TIME = 20;
 
 /** Everything that happens because time passes: leases run out, back-offs end, delayed items arrive. */
-export function dueFunctions(s: string, channel: string): string {
+export function dueFunctions(s: string): string {
   return [
     // The delayed items of these keys, whose rows are locked, that are due.
     defineInner(
@@ -70,7 +70,7 @@ END`,
       `${s}.expire(me bigint, k ${s}.key) RETURNS integer`,
       `
 BEGIN
-  PERFORM pg_notify('${channel}', 'lost ' || k.owner || ' ' || k.fence);
+  PERFORM ${s}.tell('lost ' || k.owner || ' ' || k.fence);
   IF k.held THEN RETURN ${s}.let_go(k.id); END IF;
   IF k.cancel THEN RETURN ${s}.finish(me, k, 'cancelled', NULL, NULL, NULL, NULL); END IF;
   RETURN ${s}.give_back(me, k, 1, 0);

@@ -20,6 +20,14 @@ export function lineFunctions(s: string, channel: string): string {
       `
 DECLARE ids bigint[]; had integer; made integer; wanted integer; d_q integer[]; d_name text[];
 BEGIN
+  -- Nearly always they are there, and stay.
+  SELECT array_agg(k.id ORDER BY u.i), count(DISTINCT k.id) INTO ids, wanted FROM unnest(qs, names) WITH ORDINALITY u(q, name, i)
+  CROSS JOIN LATERAL (SELECT x.id FROM ${s}.key x WHERE x.queue = u.q AND x.name = u.name COLLATE "C" OFFSET 0) k;
+  IF cardinality(ids) = cardinality(names) THEN
+    PERFORM 1 FROM (SELECT x.id FROM ${s}.key x WHERE x.id = ANY (ids) ORDER BY x.id FOR UPDATE) locked;
+    GET DIAGNOSTICS had = ROW_COUNT;
+    IF had = wanted THEN RETURN ids; END IF;
+  END IF;
   SELECT array_agg(d.q), array_agg(d.name), count(*) INTO d_q, d_name, wanted
   FROM (SELECT DISTINCT u.q, u.name COLLATE "C" AS name FROM unnest(qs, names) u(q, name) ORDER BY 1, 2) d;
   LOOP
@@ -63,6 +71,17 @@ BEGIN
 END`,
     ),
 
+    // Signals go by NOTIFY, or to the caller, who has said that something else carries them.
+    defineInner(
+      `${s}.tell(news text) RETURNS void`,
+      `
+BEGIN
+  IF current_setting('baton.wake', true) = 'foreign' THEN RAISE NOTICE 'baton %', news;
+  ELSE PERFORM pg_notify('${channel}', news);
+  END IF;
+END`,
+    ),
+
     // Tells those in other processes who wait for this. False: nobody does.
     defineInner(
       `${s}.wake(me bigint, q integer, what integer, many integer) RETURNS boolean`,
@@ -73,7 +92,7 @@ BEGIN
     SELECT handle FROM ${s}.sleeper WHERE queue = q AND kind = what AND handle <> me AND until > ${NOW}
     ORDER BY until DESC LIMIT CASE WHEN many < 0 THEN NULL ELSE many + ${SPARE_SLEEPERS} END) awake;
   IF told IS NULL THEN RETURN false; END IF;
-  PERFORM pg_notify('${channel}', CASE what WHEN 0 THEN 'work ' ELSE 'outcomes ' END || q || ' ' || told);
+  PERFORM ${s}.tell(CASE what WHEN 0 THEN 'work ' ELSE 'outcomes ' END || q || ' ' || told || ' ' || many);
   RETURN true;
 END`,
     ),
@@ -152,7 +171,7 @@ BEGIN
   WHERE id = kid RETURNING * INTO k;
   IF k.wanted THEN
     INSERT INTO ${s}.timer VALUES (k.kept, nextval('${s}.number'), ARRAY[kid]);
-    PERFORM pg_notify('${channel}', 'hold ' || k.queue);
+    PERFORM ${s}.tell('hold ' || k.queue);
   END IF;
   RETURN ${s}.elect(kid);
 END`,

@@ -30,7 +30,7 @@ BEGIN
     streak = 0, timer = now + lease, owner = me, worker = who, progress = NULL WHERE x.id = k.id;
   INSERT INTO ${s}.timer VALUES (now + lease, nextval('${s}.number'), ARRAY[k.id]);
   -- Others may wait to hold it too, and say so again when they hear of this.
-  IF k.wanted THEN PERFORM pg_notify('${channel}', 'hold ' || q); END IF;
+  IF k.wanted THEN PERFORM ${s}.tell('hold ' || q); END IF;
   RETURN QUERY SELECT k.id, f;
 END`,
     ),
@@ -44,7 +44,7 @@ BEGIN
   IF NOT FOUND THEN RETURN true; END IF;
   IF k.state <> ${LEASED} AND ${s}.relist(k.id) > 0 THEN rung := ${s}.wake(me, q, 0, 1); END IF;
   -- Others who wait for the same key say so again when they hear of it.
-  PERFORM pg_notify('${channel}', 'hold ' || q);
+  PERFORM ${s}.tell('hold ' || q);
   RETURN rung;
 END`,
     ),

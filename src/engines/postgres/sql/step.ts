@@ -1,7 +1,7 @@
 import { define, defineInner, firstLane, LEASED, NOW, READY } from "./functions.ts";
 
 /** How long a worker may go on with one key while others are ready: too short to be felt by those that wait. */
-const LONGEST_STREAK_MS = 20;
+const LONGEST_STREAK_MS = 50;
 /** After so many choices that were strict, one may go to a level that has waited too long (see `LevelChooser`). */
 const STRICT_CHOICES_BETWEEN = 3;
 
@@ -46,14 +46,14 @@ END`,
     define(
       `${s}.step(me bigint, rings integer[], outcome_rings integer[],
   kids bigint[], fences bigint[], endings text[], delays bigint[], whys text[], rtypes text[], rtexts text[], rbytes bytea[],
-  q integer, who text, most integer, lease bigint, patience bigint, choices integer, bounds bigint[], sleeps boolean, slept boolean)
+  q integer, who text, most integer, lease bigint, patience bigint, choices integer, bounds bigint[], sleeps boolean, slept boolean, dues boolean)
 RETURNS TABLE (kind integer, n bigint, key text, kid bigint, fence bigint, level integer, ord bigint, id text, type text, headers text,
   body text, bytes bytea, submitted bigint, attempt integer)`,
       `
 #variable_conflict use_column
 DECLARE
   now bigint; i integer; r integer; c integer; x record; lvl integer; need integer; granted integer := 0; wait bigint; low bigint;
-  done_k bigint[]; done_l integer[]; done_o bigint[]; done_q integer[]; done_f bigint[]; freed_q integer[];
+  done_k bigint[]; done_l integer[]; done_o bigint[]; done_q integer[]; done_f bigint[]; freed_q integer[]; freed_l integer[]; finished integer := 0;
   gone bigint[]; freed bigint[]; slow bigint[]; opened integer[] := '{}'; ended integer[] := '{}';
   firsts bigint[]; lows bigint[]; urgent integer; worst integer; takes integer[]; levels integer; halted boolean;
   g_k bigint[] := '{}'; g_l integer[] := '{}'; g_f bigint[] := '{}'; g_go boolean[] := '{}'; g_t boolean[] := '{}';
@@ -68,12 +68,9 @@ BEGIN
     SELECT cardinality(z.levels), z.paused INTO levels, halted FROM ${s}.queue z WHERE z.id = q;
     need := CASE WHEN halted THEN 0 ELSE most END;
     -- The first of each level: since when it is ready, and its place.
-    FOR lvl IN 0 .. levels - 1 LOOP
-      SELECT z.since, z.place INTO x FROM ${s}.ready z WHERE z.queue = q AND z.level = lvl AND z.place > bounds[lvl + 1] ORDER BY z.place LIMIT 1;
-      firsts[lvl + 1] := x.since;
-      lows[lvl + 1] := x.place;
-      IF urgent IS NULL AND x.since IS NOT NULL THEN urgent := lvl; END IF;
-    END LOOP;
+    SELECT array_agg(z.since ORDER BY l), array_agg(z.place ORDER BY l), min(l) FILTER (WHERE z.since IS NOT NULL) INTO firsts, lows, urgent
+    FROM generate_series(0, levels - 1) l LEFT JOIN LATERAL (
+      SELECT w.since, w.place FROM ${s}.ready w WHERE w.queue = q AND w.level = l AND w.place > bounds[l + 1] ORDER BY w.place LIMIT 1) z ON true;
   ELSE
     need := 0;
   END IF;
@@ -84,8 +81,8 @@ BEGIN
       array_agg(y.id) FILTER (WHERE y.class = 0), array_agg(y.id) FILTER (WHERE y.class = 1), array_agg(y.id) FILTER (WHERE y.class = 3),
       array_agg(y.id) FILTER (WHERE y.class = 2), array_agg(y.next) FILTER (WHERE y.class = 2),
       array_agg(CASE WHEN y.next = y.level THEN y.ord ELSE y.floor END) FILTER (WHERE y.class = 2),
-      array_agg(y.timer <= now OR y.timer > now + lease) FILTER (WHERE y.class = 2), array_agg(y.queue) FILTER (WHERE y.class = 1)
-    INTO done_k, done_l, done_o, done_q, done_f, gone, freed, slow, g_k, g_l, g_f, g_t, freed_q
+      array_agg(y.timer <= now OR y.timer > now + lease) FILTER (WHERE y.class = 2), array_agg(y.queue) FILTER (WHERE y.class = 1), array_agg(y.next) FILTER (WHERE y.class = 1)
+    INTO done_k, done_l, done_o, done_q, done_f, gone, freed, slow, g_k, g_l, g_f, g_t, freed_q, freed_l
     FROM (
       SELECT z.*, CASE WHEN z.held OR z.wanted OR z.paused THEN 3
         WHEN z.waiting = 0 THEN CASE WHEN z.delayed = 0 THEN 0 ELSE 3 END
@@ -139,15 +136,17 @@ BEGIN
         INSERT INTO ${s}.ready SELECT z.queue, z.level, z.place, z.id, now FROM changed z;
         opened := opened || freed_q;
         -- Those that are ready now may be wanted by this very claim.
-        FOR lvl IN 0 .. coalesce(levels, 0) - 1 LOOP
-          CONTINUE WHEN firsts[lvl + 1] IS NOT NULL;
-          SELECT z.since, z.place INTO x FROM ${s}.ready z WHERE z.queue = q AND z.level = lvl AND z.place > bounds[lvl + 1] ORDER BY z.place LIMIT 1;
-          firsts[lvl + 1] := x.since;
+        FOREACH lvl IN ARRAY freed_l LOOP
+          IF lvl < levels THEN firsts[lvl + 1] := coalesce(firsts[lvl + 1], now); END IF;
         END LOOP;
       END IF;
-      FOR x IN SELECT d.q, count(*)::integer AS c FROM unnest(done_q, done_k) d(q, k) WHERE slow IS NULL OR NOT d.k = ANY (slow) GROUP BY d.q LOOP
-        PERFORM ${s}.count(me, x.q, 0, 0, 0, -x.c, 0);
-      END LOOP;
+      IF slow IS NULL AND q = ALL (done_q) THEN
+        finished := cardinality(done_q);
+      ELSE
+        FOR x IN SELECT d.q, count(*)::integer AS c FROM unnest(done_q, done_k) d(q, k) WHERE slow IS NULL OR NOT d.k = ANY (slow) GROUP BY d.q LOOP
+          PERFORM ${s}.count(me, x.q, 0, 0, 0, -x.c, 0);
+        END LOOP;
+      END IF;
     END IF;
   ELSIF kids IS NOT NULL THEN
     PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (kids) ORDER BY k.id FOR UPDATE) locked;
@@ -161,10 +160,10 @@ BEGIN
       IF c > 0 THEN opened := opened || r; END IF;
       ended := ended || r;
     END LOOP;
-    FOR lvl IN 0 .. coalesce(levels, 0) - 1 LOOP
-      SELECT z.since INTO x FROM ${s}.ready z WHERE z.queue = q AND z.level = lvl AND z.place > bounds[lvl + 1] ORDER BY z.place LIMIT 1;
-      firsts[lvl + 1] := x.since;
-    END LOOP;
+    IF q IS NOT NULL THEN
+      SELECT array_agg(z.since ORDER BY l) INTO firsts FROM generate_series(0, levels - 1) l LEFT JOIN LATERAL (
+        SELECT w.since FROM ${s}.ready w WHERE w.queue = q AND w.level = l AND w.place > bounds[l + 1] ORDER BY w.place LIMIT 1) z ON true;
+    END IF;
   END IF;
 
   need := need - cardinality(g_k);
@@ -205,7 +204,9 @@ BEGIN
           SELECT k.id, k.floors[lvl + 1] AS floor, k.timer <= now OR k.timer > now + lease AS t, k.place FROM ${s}.key k
           WHERE k.id = ANY (c_k) AND k.state = ${READY} AND k.place = ANY (c_p) FOR UPDATE SKIP LOCKED) y;
         IF c_k IS NOT NULL THEN
-          DELETE FROM ${s}.ready z WHERE z.queue = q AND z.level = lvl AND z.place = ANY (c_p);
+          DELETE FROM ${s}.ready z WHERE z.ctid = ANY (ARRAY(
+            SELECT y.ctid FROM unnest(c_p) p(place)
+            CROSS JOIN LATERAL (SELECT w.ctid FROM ${s}.ready w WHERE w.queue = q AND w.level = lvl AND w.place = p.place OFFSET 0) y));
           g_k := g_k || c_k; g_f := g_f || c_f; g_t := g_t || c_t;
           g_l := g_l || array_fill(lvl, ARRAY[cardinality(c_k)]);
           g_go := g_go || array_fill(false, ARRAY[cardinality(c_k)]);
@@ -245,17 +246,23 @@ BEGIN
     IF granted < cardinality(g_k) THEN
       RAISE EXCEPTION 'The line of a ready key of queue % is broken.', q USING ERRCODE = 'data_corrupted';
     END IF;
-    c_k := NULL;
-    SELECT array_agg(u.kid) INTO c_k FROM unnest(g_k, g_t) u(kid, t) WHERE u.t;
-    IF c_k IS NOT NULL THEN INSERT INTO ${s}.timer VALUES (now + lease, nextval('${s}.number'), c_k); END IF;
-    FOR x IN SELECT u.l, count(*)::integer AS c FROM unnest(g_l) u(l) GROUP BY u.l LOOP
-      PERFORM ${s}.count(me, q, x.l, -x.c, 0, x.c, 0);
-    END LOOP;
+    IF true = ANY (g_t) THEN
+      INSERT INTO ${s}.timer SELECT now + lease, nextval('${s}.number'), array_agg(u.kid) FROM unnest(g_k, g_t) u(kid, t) WHERE u.t;
+    END IF;
+    IF g_l[1] = ALL (g_l) THEN
+      PERFORM ${s}.count(me, q, g_l[1], -granted, 0, granted - finished, 0);
+      finished := 0;
+    ELSE
+      FOR x IN SELECT u.l, count(*)::integer AS c FROM unnest(g_l) u(l) GROUP BY u.l LOOP
+        PERFORM ${s}.count(me, q, x.l, -x.c, 0, x.c, 0);
+      END LOOP;
+    END IF;
     IF slept THEN DELETE FROM ${s}.sleeper z WHERE z.queue = q AND z.kind = 0 AND z.handle = me; END IF;
   ELSIF sleeps THEN
     PERFORM ${s}.sleep(me, q, 0, true);
   END IF;
 
+  IF finished > 0 THEN PERFORM ${s}.count(me, q, 0, 0, 0, -finished, 0); END IF;
   IF cardinality(opened) > 0 THEN
     RETURN QUERY SELECT 2, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 0, u.c) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, u.c::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
       FROM (SELECT o.q, count(*)::integer AS c FROM unnest(opened) o(q) GROUP BY o.q) u;
@@ -266,7 +273,7 @@ BEGIN
   END IF;
   IF q IS NOT NULL THEN
     wait := -2;
-    IF granted < most THEN
+    IF dues OR granted = 0 THEN
       SELECT least((SELECT z.at FROM ${s}.timer z ORDER BY z.at LIMIT 1), (SELECT z.due FROM ${s}.delayed z ORDER BY z.due LIMIT 1)) INTO wait;
       wait := CASE WHEN wait IS NULL THEN -1 ELSE greatest(0, wait - ${NOW}) END;
     END IF;

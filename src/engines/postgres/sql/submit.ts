@@ -30,14 +30,14 @@ END`,
     ),
 
     define(
-      `${s}.submit(me bigint, rings integer[], outcome_rings integer[], qs integer[], names text[], lvls integer[], ids text[], types text[], heads text[], bodies text[],
+      `${s}.submit(me bigint, rings integer[], outcome_rings integer[], plain boolean, qs integer[], names text[], lvls integer[], ids text[], types text[], heads text[], bodies text[],
   byteas bytea[], delays bigint[], modes text[], key_limits bigint[], queue_limits bigint[], keeps bigint[])
 RETURNS TABLE (n integer, code integer, id text, key text, level integer, at bigint, replaced text[])`,
       `
 #variable_conflict use_column
 DECLARE
   kids bigint[]; now bigint; k ${s}.key; i integer; had ${s}.receipt; total bigint; o bigint; given text; gone text[];
-  opened integer := 0; due boolean; size integer; many integer := cardinality(names); ords bigint[]; plain boolean;
+  opened integer := 0; due boolean; size integer; many integer := cardinality(names); ords bigint[];
   p_k bigint[]; p_c integer[]; p_first bigint[];
 BEGIN
   IF cardinality(rings) + cardinality(outcome_rings) > 0 THEN PERFORM ${s}.ring(me, rings, outcome_rings); END IF;
@@ -46,17 +46,15 @@ BEGIN
   -- What was due before, transactions that were committed before included, comes before what is submitted now.
   IF EXISTS (SELECT FROM ${s}.delayed WHERE due <= now) THEN opened := ${s}.arrive_due(me, kids, now); END IF;
 
-  plain := many > 1 AND ids IS NULL AND modes IS NULL AND delays IS NULL;
-  IF plain THEN
-    SELECT bool_and(q = qs[1] AND l = lvls[1] AND l >= 0 AND kp = 0) INTO plain FROM unnest(qs, lvls, keeps) u(q, l, kp);
+  IF plain AND lvls[1] >= 0 THEN
+    SELECT coalesce(sum(c.total), 0) + many <= queue_limits[1] INTO plain FROM ${s}.counter c WHERE c.queue = qs[1];
+  ELSE
+    plain := false;
   END IF;
   IF plain THEN
-    SELECT coalesce(sum(c.total), 0) + many <= (SELECT min(x) FROM unnest(queue_limits) u(x)) INTO plain
-    FROM ${s}.counter c WHERE c.queue = qs[1];
-  END IF;
-  IF plain THEN
-    SELECT bool_and(x.waiting + x.delayed + u.c <= u.most AND NOT (x.state IN (${READY}, ${BLOCKED}) AND x.level > lvls[1])) INTO plain
-    FROM (SELECT u.kid, count(*) AS c, min(u.most) AS most FROM unnest(kids, key_limits) u(kid, most) GROUP BY u.kid) u
+    SELECT array_agg(u.kid), array_agg(u.c), bool_and(x.waiting + x.delayed + u.c <= key_limits[1]
+      AND NOT (x.state IN (${READY}, ${BLOCKED}) AND x.level > lvls[1])) INTO p_k, p_c, plain
+    FROM (SELECT u.kid, count(*)::integer AS c FROM unnest(kids) u(kid) GROUP BY u.kid ORDER BY u.kid) u
     CROSS JOIN LATERAL (SELECT * FROM ${s}.key y WHERE y.id = u.kid OFFSET 0) x;
   END IF;
 
@@ -66,8 +64,7 @@ BEGIN
     INSERT INTO ${s}.item (key, ord, level, keep, submitted, type, headers, body, bytes)
     SELECT u.kid, u.o, lvls[1], 0, now, u.t, u.h, u.b, u.y FROM unnest(kids, ords, types, heads, bodies, byteas) u(kid, o, t, h, b, y);
     -- In the order of the keys, so that what belongs to one is found by halving.
-    SELECT array_agg(y.kid), array_agg(y.c), array_agg(y.first) INTO p_k, p_c, p_first
-    FROM (SELECT u.kid, count(*)::integer AS c, min(u.o) AS first FROM unnest(kids, ords) u(kid, o) GROUP BY u.kid ORDER BY u.kid) y;
+    SELECT array_agg(y.first) INTO p_first FROM (SELECT min(u.o) AS first FROM unnest(kids, ords) u(kid, o) GROUP BY u.kid ORDER BY u.kid) y;
     WITH changed AS (
       UPDATE ${s}.key x SET waiting = x.waiting + p_c[width_bucket(x.id, p_k)],
         lane[lvls[1] + 1] = x.lane[lvls[1] + 1] + p_c[width_bucket(x.id, p_k)],
@@ -81,7 +78,8 @@ BEGIN
     GET DIAGNOSTICS i = ROW_COUNT;
     opened := opened + i;
     PERFORM ${s}.count(me, qs[1], lvls[1], many, 0, 0, 0);
-    RETURN QUERY SELECT u.i::integer, 0, ${s}.given_id(u.kid, lvls[1], u.o), NULL::text, lvls[1], now, NULL::text[]
+    -- As \`given_id\`, which would be called for each.
+    RETURN QUERY SELECT u.i::integer, 0, '@' || to_hex(u.kid) || '-' || lvls[1] || '-' || to_hex(u.o), NULL::text, lvls[1], now, NULL::text[]
       FROM unnest(kids, ords) WITH ORDINALITY u(kid, o, i);
   ELSE
     FOR i IN 1 .. many LOOP

@@ -1,0 +1,142 @@
+/** What becomes of the work when the server or a connection goes away; and what is refused. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Client, Pool } from "pg";
+import { startPostgres } from "../../servers/postgres.ts";
+import { postgresEngineOn } from "../../src/engines/postgres/index.ts";
+import { connect } from "../../src/index.ts";
+import { PostgresDesk, refusal, until } from "./desk.ts";
+
+const WITHIN_MS = 20_000;
+const PAYLOADS = 40;
+
+test("a worker goes on when the server was killed and is back", { timeout: 60_000 }, async (context) => {
+  const { desk, server } = await PostgresDesk.withServer(context);
+  const cars = (await desk.connect()).queue<number>("cars", { lease: "3s" });
+  const seen = new Set<number>();
+  cars.work((item) => {
+    seen.add(item.payload);
+  });
+  const submit = async (payload: number): Promise<void> => {
+    await until("an accepted item", WITHIN_MS, async () => {
+      try {
+        return await cars.submit(`car${payload % 4}`, payload, { id: `item-${payload}` });
+      } catch (error) {
+        assert.ok(error instanceof Error && "code" in error);
+        assert.ok(["OUTCOME_UNKNOWN", "STORE_UNAVAILABLE"].includes(String(error.code)), error.message);
+        return undefined;
+      }
+    });
+  };
+  for (let payload = 0; payload < PAYLOADS; payload += 1) {
+    if (payload === PAYLOADS / 2) {
+      await server.kill();
+      const { code, message } = await refusal(cars.submit("car1", -1));
+      assert.ok(code === "STORE_UNAVAILABLE" || code === "OUTCOME_UNKNOWN", message);
+      const away = await refusal(cars.status());
+      assert.equal(away.code, "STORE_UNAVAILABLE");
+      assert.match(away.message, /Check that the server runs/);
+      await server.restart();
+    }
+    await submit(payload);
+  }
+  await until("all items", WITHIN_MS, async () => (seen.size >= PAYLOADS ? true : undefined));
+});
+
+test("a listener that is killed is replaced, and nothing is lost meanwhile", { timeout: 60_000 }, async (context) => {
+  const { desk, server } = await PostgresDesk.withServer(context);
+  const submitting = (await desk.connect()).queue<number>("cars");
+  const working = (await desk.connect()).queue<number>("cars");
+  let worked = 0;
+  working.work(() => {
+    worked += 1;
+  });
+  const killListeners = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()`;
+  for (let count = 1; count <= 30; count += 1) {
+    if (count % 10 === 0) assert.ok(((await server.query(killListeners)).rowCount ?? 0) >= 1);
+    await submitting.submit("car1", count);
+    await until(`item ${count}`, WITHIN_MS, async () => (worked >= count ? true : undefined));
+  }
+  const listens = "SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()";
+  await until("two listeners", WITHIN_MS, async () =>
+    (await server.query(listens)).rowCount === 2 ? true : undefined,
+  );
+});
+
+test(
+  "a statement whose connection is cut has an unknown outcome, and can be repeated",
+  { timeout: 60_000 },
+  async (context) => {
+    const { desk, server } = await PostgresDesk.withServer(context);
+    const cars = (await desk.connect()).queue<number>("cars");
+    await cars.submit("car1", 0, { id: "before" });
+    const blocker = new Client(server.url);
+    await blocker.connect();
+    await blocker.query("BEGIN; LOCK TABLE baton.item");
+    const submitting = refusal(cars.submit("car1", 1, { id: "item" }));
+    const waits = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    const pid = await until(
+      "a statement that waits",
+      WITHIN_MS,
+      async () => (await server.query(waits)).rows[0]?.["pid"],
+    );
+    await server.query(`SELECT pg_terminate_backend(${Number(pid)})`);
+    assert.equal((await submitting).code, "OUTCOME_UNKNOWN");
+    await blocker.query("ROLLBACK");
+    await blocker.end();
+    await cars.submit("car1", 1, { id: "item" });
+    assert.equal((await cars.status()).waiting, 2);
+  },
+);
+
+test("eight processes that begin at once find one schema", { timeout: 60_000 }, async (context) => {
+  const { desk, server } = await PostgresDesk.withServer(context);
+  const children = Array.from({ length: 8 }, (_, index) => desk.start("open-and-submit", `car${index}`));
+  await Promise.all(children.map((child) => child.next()));
+  for (const child of children) child.send(server.url);
+  const answers = await Promise.all(children.map((child) => child.next()));
+  assert.deepEqual(
+    answers,
+    children.map(() => "accepted"),
+  );
+  assert.equal((await (await desk.connect()).queue("cars").status()).waiting, 8);
+});
+
+test("the pool of the application stays open, and gets its connections back", { timeout: 60_000 }, async (context) => {
+  const { server } = await PostgresDesk.withServer(context);
+  const pool = new Pool({ connectionString: server.url, max: 3 });
+  const baton = await connect(await postgresEngineOn(pool, { schema: "mine" }));
+  const done = Promise.withResolvers<void>();
+  baton.queue("cars").work(() => done.resolve());
+  await baton.queue("cars").submit("car1", 1);
+  await done.promise;
+  await baton.close();
+  const { rows } = await pool.query<{ n: number }>("SELECT count(*)::integer AS n FROM mine.key");
+  assert.equal(rows[0]?.n, 0);
+  const three = await Promise.all([pool.connect(), pool.connect(), pool.connect()]);
+  for (const client of three) client.release();
+  // Here, because the server is stopped by what comes afterwards.
+  await pool.end();
+});
+
+test("schemas that are newer, or not Baton's, are refused and left as they are", async (context) => {
+  const { server } = await PostgresDesk.withServer(context);
+  const baton = await connect(server.url);
+  await baton.close();
+  await server.query("UPDATE baton.store SET version = 99");
+  const newer = await refusal(connect(server.url));
+  assert.equal(newer.code, "STORE_TOO_NEW");
+  assert.deepEqual((await server.query("SELECT version FROM baton.store")).rows, [{ version: 99 }]);
+  await server.query("CREATE SCHEMA theirs; CREATE TABLE theirs.orders (id integer)");
+  assert.equal((await refusal(connect(`${server.url}?schema=theirs`))).code, "STORE_CORRUPT");
+  assert.equal((await refusal(connect(`${server.url}?schema=Robert'); DROP`))).code, "INVALID_INPUT");
+  assert.equal((await refusal(connect(`${server.url}?synchronous_commit=maybe`))).code, "INVALID_INPUT");
+});
+
+test("a server that is not there is said so, with what to do", async () => {
+  const server = await startPostgres();
+  await server.stop();
+  const { code, message } = await refusal(connect(server.url));
+  assert.equal(code, "STORE_UNAVAILABLE");
+  assert.match(message, /Nothing was done/);
+});
