@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Client, Pool } from "pg";
 import { startPostgres } from "../../servers/postgres.ts";
-import { postgresEngineOn } from "../../src/engines/postgres/index.ts";
+import { openPostgresUrl, postgresEngineOn } from "../../src/engines/postgres/index.ts";
 import { connect } from "../../src/index.ts";
 import { PostgresDesk, refusal, until } from "./desk.ts";
 
@@ -131,6 +131,41 @@ test("schemas that are newer, or not Baton's, are refused and left as they are",
   assert.equal((await refusal(connect(`${server.url}?schema=theirs`))).code, "STORE_CORRUPT");
   assert.equal((await refusal(connect(`${server.url}?schema=Robert'); DROP`))).code, "INVALID_INPUT");
   assert.equal((await refusal(connect(`${server.url}?synchronous_commit=maybe`))).code, "INVALID_INPUT");
+});
+
+test("a role that may only use the schema can do everything", { timeout: 60_000 }, async (context) => {
+  const { server } = await PostgresDesk.withServer(context);
+  await (await connect(server.url)).close();
+  await server.query(`CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA baton TO app;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA baton TO app; GRANT USAGE ON ALL SEQUENCES IN SCHEMA baton TO app`);
+  const baton = await connect(server.url.replace("baton@", "app@"));
+  const cars = baton.queue<number>("cars");
+  const done = Promise.withResolvers<void>();
+  cars.work(() => done.resolve());
+  await cars.submit("car1", 1, { id: "item" });
+  await done.promise;
+  const hold = await cars.hold("car2");
+  await hold.release();
+  await baton.withLock("nightly", async () => undefined);
+  await cars.pause("car3");
+  await cars.resume("car3");
+  assert.deepEqual(await cars.keys(), []);
+  await baton.close();
+});
+
+test("whoever lost a key is told by the one who took it", { timeout: 60_000 }, async (context) => {
+  const { server } = await PostgresDesk.withServer(context);
+  const [first, second] = [await openPostgresUrl(server.url), await openPostgresUrl(server.url)];
+  for (const engine of [first, second]) await engine.declare({ queue: "cars" });
+  const told = Promise.withResolvers<number>();
+  const claim = { queue: "cars", worker: "w", max: 1, patienceMs: 1_000, signal: AbortSignal.timeout(WITHIN_MS) };
+  const entry = { queue: "cars", level: "normal", payload: { type: "text/plain", body: "x" }, delayMs: 0, keepMs: 0 };
+  await first.submit([{ ...entry, key: "car1", mode: "fifo", keyLimit: 10, queueLimit: 10 }]);
+  const [grant] = await first.claim({ ...claim, leaseMs: 200, lost: ({ fence }) => told.resolve(fence) });
+  const [taken] = await second.claim({ ...claim, leaseMs: 60_000 });
+  assert.equal(taken?.lease.key, "car1");
+  assert.equal(await told.promise, grant?.lease.fence);
+  await Promise.all([first.close(), second.close()]);
 });
 
 test("a server that is not there is said so, with what to do", async () => {

@@ -37,7 +37,9 @@ const ASK_WHAT_IS_DUE_MS = 20;
 /** Something is due, but another process is at it: look again soon. */
 const DUE_AGAIN_MS = 5;
 const FORGET_EVERY_MS = 1_000;
-const FORGET_AT_A_TIME = 500;
+/** When there is more to forget than fits into one transaction. */
+const FORGET_MORE_MS = 50;
+const FORGET_AT_A_TIME = 1_000;
 
 const GRANT = 0;
 const LOST = 1;
@@ -118,7 +120,7 @@ export class Store implements LaneWork {
     const lease = await this.lane.call(() => this.#holds.try(queue, request, !request.signal.aborted));
     if (lease !== undefined) this.#noteLost(lease, request.lost);
     if (lease !== undefined || request.signal.aborted) {
-      if (lease === undefined) await this.#giveUpMark(queue, request);
+      if (lease === undefined) await this.lane.call(() => this.#giveUpMark(queue, request));
       return lease;
     }
     return await new Promise((resolve, reject) => {
@@ -365,6 +367,7 @@ export class Store implements LaneWork {
     for (const hold of this.#holds.givenUp.splice(0)) await this.#giveUpMark(hold.queue, hold.request);
     for (const hold of this.#holds.waiting) if (hold.look) await this.#tryHold(hold);
     for (const [queue, outcomes] of this.#outcomes) if (outcomes.look) await this.#tellOutcomes(queue, outcomes);
+    await this.#forget();
   }
 
   async #sweep(): Promise<void> {
@@ -460,17 +463,26 @@ export class Store implements LaneWork {
 
   /** Nothing is left to do: those who went to sleep unseen are told now. */
   async rest(): Promise<void> {
-    const { link, schema, me, clock } = this.#parts;
+    const { link, schema, me } = this.#parts;
     try {
       if (this.#rings.length > 0 || this.#outcomeRings.length > 0)
         await link.query("baton_ring", `SELECT ${schema}.ring($1, $2, $3)`, [me, ...this.#takeRings()]);
-      if (clock.monotonic() < this.#forgetAt || this.#closed) return;
-      const [row] = await link.query("baton_forget", `SELECT ${schema}.forget($1)`, [FORGET_AT_A_TIME]);
-      const all = row === undefined || integer(row, 0) < FORGET_AT_A_TIME;
-      this.#forgetAt = clock.monotonic() + (all ? FORGET_EVERY_MS : 0);
     } catch {
-      // They look by themselves now and then; and what is not forgotten now is forgotten later.
-      this.#forgetAt = clock.monotonic() + FORGET_EVERY_MS;
+      // They look by themselves now and then.
+    }
+    await this.#forget();
+  }
+
+  /** Receipts, and cells, whose time is over. */
+  async #forget(): Promise<void> {
+    const { link, schema, clock } = this.#parts;
+    if (clock.monotonic() < this.#forgetAt || this.#closed) return;
+    this.#forgetAt = clock.monotonic() + FORGET_EVERY_MS;
+    try {
+      const [row] = await link.query("baton_forget", `SELECT ${schema}.forget($1)`, [FORGET_AT_A_TIME]);
+      if (row !== undefined && integer(row, 0) === FORGET_AT_A_TIME) this.#forgetAt = clock.monotonic() + FORGET_MORE_MS;
+    } catch {
+      // What is not forgotten now is forgotten later.
     }
   }
 
