@@ -9,6 +9,21 @@ export type Signal =
   | { readonly type: "lost"; readonly handle: number; readonly fence: number }
   | { readonly type: "cell"; readonly name: string };
 
+/**
+ * Something else that carries word of work and of outcomes between processes, instead of `NOTIFY`: then nobody says in the store that he sleeps,
+ * and what a transaction opened is told after it. Holds, leases that were lost and cells are told by `NOTIFY` in any case; they are rare.
+ */
+export interface ForeignBell {
+  work(queue: string, count: number): void;
+  outcomes(queue: string): void;
+  /** Resolves when it surely hears. `missed`: something may have been lost on the way. */
+  listen(heard: {
+    work(queue: string): void;
+    outcomes(queue: string): void;
+    missed(): void;
+  }): Promise<() => Promise<void>>;
+}
+
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
 

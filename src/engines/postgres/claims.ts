@@ -91,9 +91,13 @@ export class QueueClaims {
   #strict = 0;
   readonly #beginnings: Beginnings;
 
-  constructor(queue: DeclaredQueue, clock: Clock) {
+  /** Nobody reads in the store who sleeps: there is another bell. */
+  readonly #isSilent: boolean;
+
+  constructor(queue: DeclaredQueue, clock: Clock, isSilent: boolean) {
     this.queue = queue;
     this.#clock = clock;
+    this.#isSilent = isSilent;
     this.#beginnings = new Beginnings(queue.levels.length);
   }
 
@@ -127,7 +131,17 @@ export class QueueClaims {
     const patience = Math.min(Math.ceil(patienceMs), Number.MAX_SAFE_INTEGER);
     const bounds = bigints(this.#beginnings.next(this.#clock.monotonic()));
     const lastSleeper = this.asleep && this.size === 1;
-    return [this.queue.id, worker, max, Math.ceil(leaseMs), patience, this.#strict, bounds, !this.asleep, lastSleeper];
+    return [
+      this.queue.id,
+      worker,
+      max,
+      Math.ceil(leaseMs),
+      patience,
+      this.#strict,
+      bounds,
+      !this.asleep && !this.#isSilent,
+      lastSleeper,
+    ];
   }
 
   /** From the rows that tell what the next claim should know. Milliseconds until something is due; -1: nothing will be; -2: not asked. */

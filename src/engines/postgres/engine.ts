@@ -34,6 +34,7 @@ import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
 import { bigints, doubles } from "./arrays.ts";
+import type { ForeignBell } from "./bell.ts";
 import { check } from "./check.ts";
 import { type Connections, Link } from "./link.ts";
 import { checkSchema, DEFAULT_SCHEMA, type StoreOptions } from "./options.ts";
@@ -59,11 +60,11 @@ export class PostgresEngine implements Engine {
   readonly register: Register;
   readonly #locks: Locks;
 
-  private constructor(link: Link, connections: Connections, schema: string, me: number) {
+  private constructor(link: Link, connections: Connections, schema: string, me: number, bell: ForeignBell | undefined) {
     this.#link = link;
     this.#schema = schema;
     this.#me = me;
-    this.#store = new Store({ link, connections, clock: systemClock, schema, me });
+    this.#store = new Store({ link, connections, clock: systemClock, schema, me, bell });
     this.register = new PostgresRegister(this.#store, link, schema, me);
     this.#locks = locksOnRegister({ name: "postgres", register: this.register, newId: randomUUID });
   }
@@ -74,7 +75,8 @@ export class PostgresEngine implements Engine {
     try {
       await link.open();
       const [row] = await link.query("baton_handle", `SELECT nextval('${schema}.number')`, []);
-      const engine = new PostgresEngine(link, connections, schema, row === undefined ? 0 : integer(row, 0));
+      const me = row === undefined ? 0 : integer(row, 0);
+      const engine = new PostgresEngine(link, connections, schema, me, options.bell);
       await engine.#store.listen();
       return engine;
     } catch (error) {

@@ -4,6 +4,7 @@ import { ownConnections, pooledConnections } from "./connections.ts";
 import { PostgresEngine } from "./engine.ts";
 import { parsePostgresUrl, type PostgresOptions, type StoreOptions, type SynchronousCommit } from "./options.ts";
 
+export type { ForeignBell } from "./bell.ts";
 export type { PostgresOptions, StoreOptions, SynchronousCommit };
 export { postgresWake } from "./wake.ts";
 

@@ -1,11 +1,14 @@
 import type { ClientConfig } from "pg";
 import { InvalidInput } from "../../domain/errors.ts";
+import type { ForeignBell } from "./bell.ts";
 
 export interface StoreOptions {
   /** Where Baton keeps its tables. Default `baton`; made if it is not there. */
   readonly schema?: string;
   /** `synchronous_commit` of Baton's own transactions. Default: as the server, the database or the role has it. */
   readonly synchronousCommit?: SynchronousCommit;
+  /** What carries wakes between processes, instead of `NOTIFY`. */
+  readonly bell?: ForeignBell;
 }
 
 export interface PostgresOptions extends StoreOptions {

@@ -14,7 +14,7 @@ import type {
   SubmitResult,
 } from "../../engine/port.ts";
 import { integers } from "./arrays.ts";
-import { Bell, type Signal } from "./bell.ts";
+import { Bell, type ForeignBell, type Signal } from "./bell.ts";
 import { payloadOf } from "./bodies.ts";
 import { QueueClaims, type WaitingClaim } from "./claims.ts";
 import { Holds, type WaitingHold } from "./holds.ts";
@@ -27,6 +27,7 @@ import { flag, integer, optionalText, text } from "./rows.ts";
 import { channelOf } from "./schema.ts";
 import { keyOf, settleArguments } from "./settlements.ts";
 import { isPlain, submitArguments, submitResult } from "./submissions.ts";
+import { Vacuum } from "./vacuum.ts";
 
 /** Whoever waits looks by himself this often: a wake may be lost. */
 const LOOK_EVERY_MS = 2_000;
@@ -54,6 +55,7 @@ export interface StoreParts {
   readonly schema: string;
   /** The number of this handle, by which others tell it things. */
   readonly me: number;
+  readonly bell?: ForeignBell | undefined;
 }
 
 /**
@@ -67,6 +69,8 @@ export class Store implements LaneWork {
   readonly inspection: Inspection;
   readonly #bell: Bell;
   readonly #holds: Holds;
+  readonly #vacuum: Vacuum;
+  #stopForeign: (() => Promise<void>) | undefined;
   readonly #claims = new Map<number, QueueClaims>();
   readonly #outcomes = new Map<number, QueueOutcomes>();
   readonly #lostListeners = new Map<number, { readonly lease: Lease; readonly lost: LostListener }>();
@@ -89,12 +93,24 @@ export class Store implements LaneWork {
     this.lane = new Lane(this);
     this.inspection = new Inspection(link, schema);
     this.#holds = new Holds(link, clock, schema, me);
+    this.#vacuum = new Vacuum(connections, clock, schema);
     const missed = (): void => this.#lookEverywhere();
     this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal), missed);
   }
 
   async listen(): Promise<void> {
     await this.#bell.listen();
+    const idOf = (queue: string): number | undefined =>
+      this.queues.has(queue) ? this.queues.get(queue).id : undefined;
+    const told = (type: "work" | "outcomes", name: string): void => {
+      const queue = idOf(name);
+      if (queue !== undefined) this.#hear({ type, queue, handles: [this.#parts.me] });
+    };
+    this.#stopForeign = await this.#parts.bell?.listen({
+      work: (queue) => told("work", queue),
+      outcomes: (queue) => told("outcomes", queue),
+      missed: () => this.#lookEverywhere(),
+    });
   }
 
   assertOpen(): void {
@@ -149,7 +165,7 @@ export class Store implements LaneWork {
     if (outcomes === undefined) this.#outcomes.set(queue.id, (outcomes = new QueueOutcomes()));
     const waiting = outcomes.wait(request);
     // It may have ended between the question and the word that somebody waits.
-    await this.lane.call(() => this.#sleep(queue.id, 1, true));
+    if (this.#parts.bell === undefined) await this.lane.call(() => this.#sleep(queue.id, 1, true));
     outcomes.look = true;
     this.#watch();
     this.lane.nudge();
@@ -159,13 +175,19 @@ export class Store implements LaneWork {
   /** Something happened to a queue by a call of this handle; others were told, or not. */
   changed(queue: number, rung: boolean): void {
     this.#lookFor(queue);
-    if (!rung) this.#rings.push(queue);
+    const { bell } = this.#parts;
+    const name = this.queues.byId(queue)?.name;
+    if (bell !== undefined && name !== undefined) bell.work(name, 1);
+    else if (!rung) this.#rings.push(queue);
   }
 
   ended(queue: number, rung: boolean): void {
     const outcomes = this.#outcomes.get(queue);
     if (outcomes !== undefined && outcomes.size > 0) outcomes.look = true;
-    if (!rung) this.#outcomeRings.push(queue);
+    const { bell } = this.#parts;
+    const name = this.queues.byId(queue)?.name;
+    if (bell !== undefined && name !== undefined) bell.outcomes(name);
+    else if (!rung) this.#outcomeRings.push(queue);
   }
 
   /** Calls back with the names of cells that changed, and with nothing when any may have. */
@@ -292,6 +314,7 @@ export class Store implements LaneWork {
       if (lost !== undefined) settled.delete(lost);
     }
     for (const { lease } of settlements) this.#lostListeners.delete(lease.fence);
+    this.#vacuum.note(settled.size);
     for (const { input, resolve } of calls)
       resolve(input.map((settlement): SettleResult => (settled.has(settlement) ? "settled" : "lost")));
   }
@@ -407,7 +430,8 @@ export class Store implements LaneWork {
     this.#sayAsleep = false;
     try {
       for (const [id, { asleep, size }] of this.#claims) if (asleep && size > 0) await this.#sleep(id, 0, true);
-      for (const [id, { size }] of this.#outcomes) if (size > 0) await this.#sleep(id, 1, true);
+      const isSilent = this.#parts.bell !== undefined;
+      for (const [id, { size }] of this.#outcomes) if (size > 0 && !isSilent) await this.#sleep(id, 1, true);
       if (this.#cellWatchers.size > 0) await this.#sleep(0, 2, true);
       await this.#askWhatIsDue();
     } catch {
@@ -480,7 +504,8 @@ export class Store implements LaneWork {
     this.#forgetAt = clock.monotonic() + FORGET_EVERY_MS;
     try {
       const [row] = await link.query("baton_forget", `SELECT ${schema}.forget($1)`, [FORGET_AT_A_TIME]);
-      if (row !== undefined && integer(row, 0) === FORGET_AT_A_TIME) this.#forgetAt = clock.monotonic() + FORGET_MORE_MS;
+      if (row !== undefined && integer(row, 0) === FORGET_AT_A_TIME)
+        this.#forgetAt = clock.monotonic() + FORGET_MORE_MS;
     } catch {
       // What is not forgotten now is forgotten later.
     }
@@ -507,6 +532,8 @@ export class Store implements LaneWork {
     this.lane.nudge();
     await this.lane.quiet();
     this.#bell.close();
+    await this.#stopForeign?.();
+    await this.#vacuum.close();
     this.#parts.link.close();
     await this.#parts.connections.close();
   }
@@ -603,7 +630,8 @@ export class Store implements LaneWork {
 
   #claimsOf(queue: DeclaredQueue): QueueClaims {
     let claims = this.#claims.get(queue.id);
-    if (claims === undefined) this.#claims.set(queue.id, (claims = new QueueClaims(queue, this.#parts.clock)));
+    if (claims === undefined)
+      this.#claims.set(queue.id, (claims = new QueueClaims(queue, this.#parts.clock, this.#parts.bell !== undefined)));
     return claims;
   }
 
