@@ -52,10 +52,10 @@ test("an engine with another bell rings and hears that one", { timeout: 60_000 }
   const bell: ForeignBell = {
     work(queue) {
       rung += 1;
-      for (const { work } of listeners) work(queue);
+      for (const listener of listeners) listener.work(queue);
     },
     outcomes(queue) {
-      for (const { outcomes } of listeners) outcomes(queue);
+      for (const listener of listeners) listener.outcomes(queue);
     },
     async listen(heard) {
       await Promise.resolve();

@@ -15,17 +15,17 @@ import type {
 } from "../../engine/port.ts";
 import { integers } from "./arrays.ts";
 import { Bell, type ForeignBell, type Signal } from "./bell.ts";
-import { payloadOf } from "./bodies.ts";
 import { QueueClaims, type WaitingClaim } from "./claims.ts";
+import { readGrants } from "./grants.ts";
 import { Holds, type WaitingHold } from "./holds.ts";
 import { Inspection } from "./inspect.ts";
 import { Lane, type LaneWork, type SettleCall, type SubmitCall } from "./lane.ts";
 import type { Connections, Link, Row } from "./link.ts";
 import { QueueOutcomes } from "./outcomes.ts";
 import { type DeclaredQueue, Queues } from "./queues.ts";
-import { flag, integer, optionalText, text } from "./rows.ts";
+import { flag, integer } from "./rows.ts";
 import { channelOf } from "./schema.ts";
-import { keyOf, settleArguments } from "./settlements.ts";
+import { firstOfEach, settleArguments } from "./settlements.ts";
 import { isPlain, submitArguments, submitResult } from "./submissions.ts";
 import { Vacuum } from "./vacuum.ts";
 
@@ -42,7 +42,6 @@ const FORGET_EVERY_MS = 1_000;
 const FORGET_MORE_MS = 50;
 const FORGET_AT_A_TIME = 1_000;
 
-const GRANT = 0;
 const LOST = 1;
 const WORK = 2;
 const OUTCOMES = 3;
@@ -290,7 +289,8 @@ export class Store implements LaneWork {
         else if (kind === OUTCOMES) this.ended(integer(row, 1), integer(row, 3) === 1);
       }
       if (claims !== undefined && claim !== undefined) {
-        const grants = this.#grants(claims.queue, rows, since, claim.request.lost);
+        const grants = readGrants(claims.queue, rows, since);
+        for (const { lease } of grants) this.#noteLost(lease, claim.request.lost);
         this.#answerClaim(claims, claim, grants, rows, saidAsleep);
       }
     } catch (error) {
@@ -344,34 +344,6 @@ export class Store implements LaneWork {
     // What came between the look and the word that somebody sleeps was told to nobody: look once more.
     if (saidAsleep) claims.asleep = true;
     if (saidAsleep || whole) claims.look = true;
-  }
-
-  #grants(
-    queue: DeclaredQueue,
-    rows: readonly Row[],
-    since: Lease["since"],
-    lost: LostListener | undefined,
-  ): readonly Grant[] {
-    const given = rows.filter((row) => integer(row, 0) === GRANT).toSorted((a, b) => integer(a, 1) - integer(b, 1));
-    return given.map((row) => {
-      const key = text(row, 2);
-      const lease: Lease = { queue: queue.name, key, fence: integer(row, 4), since, handle: integer(row, 3) };
-      const headers = optionalText(row, 9);
-      this.#noteLost(lease, lost);
-      return {
-        lease,
-        item: {
-          id: optionalText(row, 7) ?? givenId(integer(row, 3), integer(row, 5), integer(row, 6)),
-          queue: queue.name,
-          key,
-          level: queue.levels[integer(row, 5)] ?? "",
-          payload: payloadOf(row[8], row[10], row[11]),
-          headers: headers === undefined ? undefined : readHeaders(headers),
-          submittedAt: integer(row, 12),
-          attempt: integer(row, 13),
-        },
-      };
-    });
   }
 
   /** Whoever waits should know why nothing comes; they ask again. */
@@ -641,29 +613,3 @@ export class Store implements LaneWork {
 }
 
 const NO_CLAIM: readonly unknown[] = [null, null, 0, 0, 0, 0, null, false, false];
-
-/** A lease is ended once: of several settlements of one in a batch the first counts, and the others are lost. */
-function firstOfEach(settlements: readonly Settlement[]): readonly Settlement[] {
-  const seen = new Set<number>();
-  return settlements.filter(({ lease }) => {
-    keyOf(lease);
-    if (seen.has(lease.fence)) return false;
-    seen.add(lease.fence);
-    return true;
-  });
-}
-
-/** As `given_id` of the store. */
-function givenId(key: number, level: number, ord: number): string {
-  return `@${key.toString(16)}-${level}-${ord.toString(16)}`;
-}
-
-function readHeaders(json: string): Readonly<Record<string, string>> {
-  const value: unknown = JSON.parse(json);
-  if (isHeaders(value)) return value;
-  throw new TypeError("The store has no headers where some belong.");
-}
-
-function isHeaders(value: unknown): value is Readonly<Record<string, string>> {
-  return typeof value === "object" && value !== null && Object.values(value).every((one) => typeof one === "string");
-}
