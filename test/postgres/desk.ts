@@ -30,6 +30,11 @@ export class PostgresDesk extends Desk {
     return { desk, server };
   }
 
+  /** In a database of its own, on a server that others use too. */
+  static async withDatabase(context: TestContext, server: PostgresServer): Promise<PostgresDesk> {
+    return new PostgresDesk(context, await server.newDatabase());
+  }
+
   override get url(): string {
     return this.#url;
   }

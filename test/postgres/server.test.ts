@@ -1,14 +1,26 @@
 /** What becomes of the work when the server or a connection goes away; and what is refused. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { Client, Pool } from "pg";
-import { startPostgres } from "../../servers/postgres.ts";
-import { postgresEngineOn } from "../../src/engines/postgres/index.ts";
+import { type PostgresServer, startPostgres } from "../../servers/postgres.ts";
+import { openPostgresUrl, postgresEngineOn } from "../../src/engines/postgres/index.ts";
 import { connect } from "../../src/index.ts";
 import { PostgresDesk, refusal, until } from "./desk.ts";
 
 const WITHIN_MS = 20_000;
 const PAYLOADS = 40;
+
+/** For all who leave it alone. */
+let shared: PostgresServer | undefined;
+before(async () => {
+  shared = await startPostgres();
+});
+after(() => shared?.stop());
+
+function common(): PostgresServer {
+  if (shared === undefined) throw new Error("The server was not started.");
+  return shared;
+}
 
 test("a worker goes on when the server was killed and is back", { timeout: 60_000 }, async (context) => {
   const { desk, server } = await PostgresDesk.withServer(context);
@@ -44,22 +56,24 @@ test("a worker goes on when the server was killed and is back", { timeout: 60_00
 });
 
 test("a listener that is killed is replaced, and nothing is lost meanwhile", { timeout: 60_000 }, async (context) => {
-  const { desk, server } = await PostgresDesk.withServer(context);
+  const desk = await PostgresDesk.withDatabase(context, common());
+  const { url } = desk;
   const submitting = (await desk.connect()).queue<number>("cars");
   const working = (await desk.connect()).queue<number>("cars");
   let worked = 0;
   working.work(() => {
     worked += 1;
   });
-  const killListeners = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()`;
+  const killListeners = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database() AND pid <> pg_backend_pid()`;
   for (let count = 1; count <= 30; count += 1) {
-    if (count % 10 === 0) assert.ok(((await server.query(killListeners)).rowCount ?? 0) >= 1);
+    if (count % 10 === 0) assert.ok(((await common().query(killListeners, url)).rowCount ?? 0) >= 1);
     await submitting.submit("car1", count);
     await until(`item ${count}`, WITHIN_MS, async () => (worked >= count ? true : undefined));
   }
-  const listens = "SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()";
+  const listens =
+    "SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database() AND pid <> pg_backend_pid()";
   await until("two listeners", WITHIN_MS, async () =>
-    (await server.query(listens)).rowCount === 2 ? true : undefined,
+    (await common().query(listens, url)).rowCount === 2 ? true : undefined,
   );
 });
 
@@ -67,10 +81,11 @@ test(
   "a statement whose connection is cut has an unknown outcome, and can be repeated",
   { timeout: 60_000 },
   async (context) => {
-    const { desk, server } = await PostgresDesk.withServer(context);
+    const desk = await PostgresDesk.withDatabase(context, common());
+    const { url } = desk;
     const cars = (await desk.connect()).queue<number>("cars");
     await cars.submit("car1", 0, { id: "before" });
-    const blocker = new Client(server.url);
+    const blocker = new Client(url);
     await blocker.connect();
     await blocker.query("BEGIN; LOCK TABLE baton.item");
     const submitting = refusal(cars.submit("car1", 1, { id: "item" }));
@@ -78,9 +93,9 @@ test(
     const pid = await until(
       "a statement that waits",
       WITHIN_MS,
-      async () => (await server.query(waits)).rows[0]?.["pid"],
+      async () => (await common().query(waits, url)).rows[0]?.["pid"],
     );
-    await server.query(`SELECT pg_terminate_backend(${Number(pid)})`);
+    await common().query(`SELECT pg_terminate_backend(${Number(pid)})`, url);
     assert.equal((await submitting).code, "OUTCOME_UNKNOWN");
     await blocker.query("ROLLBACK");
     await blocker.end();
@@ -90,10 +105,11 @@ test(
 );
 
 test("eight processes that begin at once find one schema", { timeout: 60_000 }, async (context) => {
-  const { desk, server } = await PostgresDesk.withServer(context);
+  const desk = await PostgresDesk.withDatabase(context, common());
+  const { url } = desk;
   const children = Array.from({ length: 8 }, (_, index) => desk.start("open-and-submit", `car${index}`));
   await Promise.all(children.map((child) => child.next()));
-  for (const child of children) child.send(server.url);
+  for (const child of children) child.send(url);
   const answers = await Promise.all(children.map((child) => child.next()));
   assert.deepEqual(
     answers,
@@ -103,8 +119,8 @@ test("eight processes that begin at once find one schema", { timeout: 60_000 }, 
 });
 
 test("the pool of the application stays open, and gets its connections back", { timeout: 60_000 }, async (context) => {
-  const { server } = await PostgresDesk.withServer(context);
-  const pool = new Pool({ connectionString: server.url, max: 3 });
+  const { url } = await PostgresDesk.withDatabase(context, common());
+  const pool = new Pool({ connectionString: url, max: 3 });
   const baton = await connect(await postgresEngineOn(pool, { schema: "mine" }));
   const done = Promise.withResolvers<void>();
   baton.queue("cars").work(() => done.resolve());
@@ -120,17 +136,55 @@ test("the pool of the application stays open, and gets its connections back", { 
 });
 
 test("schemas that are newer, or not Baton's, are refused and left as they are", async (context) => {
-  const { server } = await PostgresDesk.withServer(context);
-  const baton = await connect(server.url);
+  const { url } = await PostgresDesk.withDatabase(context, common());
+  const baton = await connect(url);
   await baton.close();
-  await server.query("UPDATE baton.store SET version = 99");
-  const newer = await refusal(connect(server.url));
+  await common().query("UPDATE baton.store SET version = 99", url);
+  const newer = await refusal(connect(url));
   assert.equal(newer.code, "STORE_TOO_NEW");
-  assert.deepEqual((await server.query("SELECT version FROM baton.store")).rows, [{ version: 99 }]);
-  await server.query("CREATE SCHEMA theirs; CREATE TABLE theirs.orders (id integer)");
-  assert.equal((await refusal(connect(`${server.url}?schema=theirs`))).code, "STORE_CORRUPT");
-  assert.equal((await refusal(connect(`${server.url}?schema=Robert'); DROP`))).code, "INVALID_INPUT");
-  assert.equal((await refusal(connect(`${server.url}?synchronous_commit=maybe`))).code, "INVALID_INPUT");
+  assert.deepEqual((await common().query("SELECT version FROM baton.store", url)).rows, [{ version: 99 }]);
+  await common().query("CREATE SCHEMA theirs; CREATE TABLE theirs.orders (id integer)", url);
+  assert.equal((await refusal(connect(`${url}?schema=theirs`))).code, "STORE_CORRUPT");
+  assert.equal((await refusal(connect(`${url}?schema=Robert'); DROP`))).code, "INVALID_INPUT");
+  assert.equal((await refusal(connect(`${url}?synchronous_commit=maybe`))).code, "INVALID_INPUT");
+});
+
+test("a role that may only use the schema can do everything", { timeout: 60_000 }, async (context) => {
+  const { url } = await PostgresDesk.withDatabase(context, common());
+  await (await connect(url)).close();
+  await common().query(
+    `CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA baton TO app;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA baton TO app; GRANT USAGE ON ALL SEQUENCES IN SCHEMA baton TO app`,
+    url,
+  );
+  const baton = await connect(url.replace("baton@", "app@"));
+  const cars = baton.queue<number>("cars");
+  const done = Promise.withResolvers<void>();
+  cars.work(() => done.resolve());
+  await cars.submit("car1", 1, { id: "item" });
+  await done.promise;
+  const hold = await cars.hold("car2");
+  await hold.release();
+  await baton.withLock("nightly", async () => undefined);
+  await cars.pause("car3");
+  await cars.resume("car3");
+  assert.deepEqual(await cars.keys(), []);
+  await baton.close();
+});
+
+test("whoever lost a key is told by the one who took it", { timeout: 60_000 }, async (context) => {
+  const { url } = await PostgresDesk.withDatabase(context, common());
+  const [first, second] = [await openPostgresUrl(url), await openPostgresUrl(url)];
+  for (const engine of [first, second]) await engine.declare({ queue: "cars" });
+  const told = Promise.withResolvers<number>();
+  const claim = { queue: "cars", worker: "w", max: 1, patienceMs: 1_000, signal: AbortSignal.timeout(WITHIN_MS) };
+  const entry = { queue: "cars", level: "normal", payload: { type: "text/plain", body: "x" }, delayMs: 0, keepMs: 0 };
+  await first.submit([{ ...entry, key: "car1", mode: "fifo", keyLimit: 10, queueLimit: 10 }]);
+  const [grant] = await first.claim({ ...claim, leaseMs: 200, lost: ({ fence }) => told.resolve(fence) });
+  const [taken] = await second.claim({ ...claim, leaseMs: 60_000 });
+  assert.equal(taken?.lease.key, "car1");
+  assert.equal(await told.promise, grant?.lease.fence);
+  await Promise.all([first.close(), second.close()]);
 });
 
 test("a server that is not there is said so, with what to do", async () => {

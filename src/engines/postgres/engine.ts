@@ -41,6 +41,7 @@ import { PostgresRegister } from "./register.ts";
 import { flag, integer, text } from "./rows.ts";
 import { migrate } from "./schema.ts";
 import { keyOf } from "./settlements.ts";
+import { PLANNING } from "./sql/functions.ts";
 import { Store } from "./store.ts";
 import type { Wake } from "../../wake/wake.ts";
 import { submitWithin } from "./within.ts";
@@ -81,13 +82,8 @@ export class PostgresEngine implements Engine {
     try {
       await link.open();
       const [row] = await link.query("baton_handle", `SELECT nextval('${schema}.number')`, []);
-      const engine = new PostgresEngine(
-        link,
-        connections,
-        schema,
-        row === undefined ? 0 : integer(row, 0),
-        options.wake,
-      );
+      const me = row === undefined ? 0 : integer(row, 0);
+      const engine = new PostgresEngine(link, connections, schema, me, options.wake);
       await engine.#store.listen();
       return engine;
     } catch (error) {
@@ -245,6 +241,7 @@ async function prepare(client: ClientBase, schema: string, where: string, option
   // The functions take a new look with each of their statements; and a pause of ours must not be ended by a limit for others.
   await client.query("SET default_transaction_isolation = 'read committed'");
   await client.query("SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0");
+  for (const [name, value] of Object.entries(PLANNING)) await client.query(`SET ${name} = ${value}`);
   if (options.synchronousCommit !== undefined)
     await client.query(`SET synchronous_commit = '${options.synchronousCommit}'`);
   if (options.wake !== undefined) await client.query("SET baton.wake = 'foreign'; SET client_min_messages = notice");

@@ -10,6 +10,7 @@ import type {
   RunningReport,
 } from "../../engine/port.ts";
 import { payloadOf } from "./bodies.ts";
+import { givenId } from "./grants.ts";
 import type { Link, Row } from "./link.ts";
 import type { KnownOutcome } from "./outcomes.ts";
 import type { DeclaredQueue } from "./queues.ts";
@@ -173,11 +174,6 @@ function keyReport(row: Row): KeyReport {
   if (held) return { ...report, running: runningReport(row, 6, 0, undefined) };
   const id = optionalText(row, 15) ?? givenId(integer(row, 11), integer(row, 12), integer(row, 13));
   return { ...report, running: runningReport(row, 6, (optionalInteger(row, 14) ?? 0) + 1, id) };
-}
-
-/** As `given_id` of the store. */
-export function givenId(key: number, level: number, ord: number): string {
-  return `@${key.toString(16)}-${level}-${ord.toString(16)}`;
 }
 
 function stateName(state: number, held: boolean): KeyReport["state"] {

@@ -33,3 +33,13 @@ export function keyOf({ handle }: Lease): number {
   if (typeof handle === "number") return handle;
   throw new InvalidInput("lease", handle, "a lease that this engine gave");
 }
+
+/** A lease is ended once: of several settlements of one in a batch the first counts, and the others are lost. */
+export function firstOfEach(settlements: readonly Settlement[]): readonly Settlement[] {
+  const seen = new Set<number>();
+  return settlements.filter(({ lease }) => {
+    if (seen.has(lease.fence)) return false;
+    seen.add(lease.fence);
+    return true;
+  });
+}

@@ -17,18 +17,19 @@ import { integers } from "./arrays.ts";
 import type { Wake } from "../../wake/wake.ts";
 import { Bell, type Signal } from "./bell.ts";
 import { ForeignBell } from "./foreign-bell.ts";
-import { payloadOf } from "./bodies.ts";
 import { QueueClaims, type WaitingClaim } from "./claims.ts";
+import { readGrants } from "./grants.ts";
 import { Holds, type WaitingHold } from "./holds.ts";
 import { Inspection } from "./inspect.ts";
 import { Lane, type LaneWork, type SettleCall, type SubmitCall } from "./lane.ts";
 import type { Connections, Link, Row } from "./link.ts";
 import { QueueOutcomes } from "./outcomes.ts";
 import { type DeclaredQueue, Queues } from "./queues.ts";
-import { flag, integer, optionalText, text } from "./rows.ts";
+import { flag, integer } from "./rows.ts";
 import { channelOf } from "./schema.ts";
-import { keyOf, settleArguments } from "./settlements.ts";
+import { firstOfEach, settleArguments } from "./settlements.ts";
 import { isPlain, submitArguments, submitResult } from "./submissions.ts";
+import { Vacuum } from "./vacuum.ts";
 
 /** Whoever waits looks by himself this often: a wake may be lost. */
 const LOOK_EVERY_MS = 2_000;
@@ -39,9 +40,10 @@ const ASK_WHAT_IS_DUE_MS = 20;
 /** Something is due, but another process is at it: look again soon. */
 const DUE_AGAIN_MS = 5;
 const FORGET_EVERY_MS = 1_000;
-const FORGET_AT_A_TIME = 500;
+/** When there is more to forget than fits into one transaction. */
+const FORGET_MORE_MS = 50;
+const FORGET_AT_A_TIME = 1_000;
 
-const GRANT = 0;
 const LOST = 1;
 const WORK = 2;
 const OUTCOMES = 3;
@@ -70,6 +72,7 @@ export class Store implements LaneWork {
   readonly #bell: Bell;
   readonly #foreign: ForeignBell | undefined;
   readonly #holds: Holds;
+  readonly #vacuum: Vacuum;
   readonly #claims = new Map<number, QueueClaims>();
   readonly #outcomes = new Map<number, QueueOutcomes>();
   readonly #lostListeners = new Map<number, { readonly lease: Lease; readonly lost: LostListener }>();
@@ -92,6 +95,7 @@ export class Store implements LaneWork {
     this.lane = new Lane(this);
     this.inspection = new Inspection(link, schema);
     this.#holds = new Holds(link, clock, schema, me);
+    this.#vacuum = new Vacuum(connections, clock, schema);
     const missed = (): void => this.#lookEverywhere();
     this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal), missed);
     this.#foreign = parts.wake === undefined ? undefined : this.#hearFrom(parts.wake);
@@ -135,7 +139,7 @@ export class Store implements LaneWork {
     const lease = await this.lane.call(() => this.#holds.try(queue, request, !request.signal.aborted));
     if (lease !== undefined) this.#noteLost(lease, request.lost);
     if (lease !== undefined || request.signal.aborted) {
-      if (lease === undefined) await this.#giveUpMark(queue, request);
+      if (lease === undefined) await this.lane.call(() => this.#giveUpMark(queue, request));
       return lease;
     }
     return await new Promise((resolve, reject) => {
@@ -284,7 +288,8 @@ export class Store implements LaneWork {
         else if (kind === OUTCOMES) this.ended(integer(row, 1), integer(row, 3) === 1);
       }
       if (claims !== undefined && claim !== undefined) {
-        const grants = this.#grants(claims.queue, rows, since, claim.request.lost);
+        const grants = readGrants(claims.queue, rows, since);
+        for (const { lease } of grants) this.#noteLost(lease, claim.request.lost);
         if (grants.length > 0) got?.(grants.length);
         this.#answerClaim(claims, claim, grants, rows, saidAsleep);
       }
@@ -309,6 +314,7 @@ export class Store implements LaneWork {
       if (lost !== undefined) settled.delete(lost);
     }
     for (const { lease } of settlements) this.#lostListeners.delete(lease.fence);
+    this.#vacuum.note(settled.size);
     for (const { input, resolve } of calls)
       resolve(input.map((settlement): SettleResult => (settled.has(settlement) ? "settled" : "lost")));
   }
@@ -339,34 +345,6 @@ export class Store implements LaneWork {
     if (saidAsleep || whole) claims.look = true;
   }
 
-  #grants(
-    queue: DeclaredQueue,
-    rows: readonly Row[],
-    since: Lease["since"],
-    lost: LostListener | undefined,
-  ): readonly Grant[] {
-    const given = rows.filter((row) => integer(row, 0) === GRANT).toSorted((a, b) => integer(a, 1) - integer(b, 1));
-    return given.map((row) => {
-      const key = text(row, 2);
-      const lease: Lease = { queue: queue.name, key, fence: integer(row, 4), since, handle: integer(row, 3) };
-      const headers = optionalText(row, 9);
-      this.#noteLost(lease, lost);
-      return {
-        lease,
-        item: {
-          id: optionalText(row, 7) ?? givenId(integer(row, 3), integer(row, 5), integer(row, 6)),
-          queue: queue.name,
-          key,
-          level: queue.levels[integer(row, 5)] ?? "",
-          payload: payloadOf(row[8], row[10], row[11]),
-          headers: headers === undefined ? undefined : readHeaders(headers),
-          submittedAt: integer(row, 12),
-          attempt: integer(row, 13),
-        },
-      };
-    });
-  }
-
   /** Whoever waits should know why nothing comes; they ask again. */
   #failClaims(claims: QueueClaims, error: unknown): void {
     claims.asleep = false;
@@ -383,6 +361,7 @@ export class Store implements LaneWork {
     for (const hold of this.#holds.givenUp.splice(0)) await this.#giveUpMark(hold.queue, hold.request);
     for (const hold of this.#holds.waiting) if (hold.look) await this.#tryHold(hold);
     for (const [queue, outcomes] of this.#outcomes) if (outcomes.look) await this.#tellOutcomes(queue, outcomes);
+    await this.#forget();
   }
 
   async #sweep(): Promise<void> {
@@ -478,17 +457,27 @@ export class Store implements LaneWork {
 
   /** Nothing is left to do: those who went to sleep unseen are told now. */
   async rest(): Promise<void> {
-    const { link, schema, me, clock } = this.#parts;
+    const { link, schema, me } = this.#parts;
     try {
       if (this.#rings.length > 0 || this.#outcomeRings.length > 0)
         await link.query("baton_ring", `SELECT ${schema}.ring($1, $2, $3)`, [me, ...this.#takeRings()]);
-      if (clock.monotonic() < this.#forgetAt || this.#closed) return;
-      const [row] = await link.query("baton_forget", `SELECT ${schema}.forget($1)`, [FORGET_AT_A_TIME]);
-      const all = row === undefined || integer(row, 0) < FORGET_AT_A_TIME;
-      this.#forgetAt = clock.monotonic() + (all ? FORGET_EVERY_MS : 0);
     } catch {
-      // They look by themselves now and then; and what is not forgotten now is forgotten later.
-      this.#forgetAt = clock.monotonic() + FORGET_EVERY_MS;
+      // They look by themselves now and then.
+    }
+    await this.#forget();
+  }
+
+  /** Receipts, and cells, whose time is over. */
+  async #forget(): Promise<void> {
+    const { link, schema, clock } = this.#parts;
+    if (clock.monotonic() < this.#forgetAt || this.#closed) return;
+    this.#forgetAt = clock.monotonic() + FORGET_EVERY_MS;
+    try {
+      const [row] = await link.query("baton_forget", `SELECT ${schema}.forget($1)`, [FORGET_AT_A_TIME]);
+      if (row !== undefined && integer(row, 0) === FORGET_AT_A_TIME)
+        this.#forgetAt = clock.monotonic() + FORGET_MORE_MS;
+    } catch {
+      // What is not forgotten now is forgotten later.
     }
   }
 
@@ -514,6 +503,7 @@ export class Store implements LaneWork {
     await this.lane.quiet();
     this.#bell.close();
     await this.#foreign?.close();
+    await this.#vacuum.close();
     this.#parts.link.close();
     await this.#parts.connections.close();
   }
@@ -620,29 +610,3 @@ export class Store implements LaneWork {
 }
 
 const NO_CLAIM: readonly unknown[] = [null, null, 0, 0, 0, 0, null, false, false];
-
-/** A lease is ended once: of several settlements of one in a batch the first counts, and the others are lost. */
-function firstOfEach(settlements: readonly Settlement[]): readonly Settlement[] {
-  const seen = new Set<number>();
-  return settlements.filter(({ lease }) => {
-    keyOf(lease);
-    if (seen.has(lease.fence)) return false;
-    seen.add(lease.fence);
-    return true;
-  });
-}
-
-/** As `given_id` of the store. */
-function givenId(key: number, level: number, ord: number): string {
-  return `@${key.toString(16)}-${level}-${ord.toString(16)}`;
-}
-
-function readHeaders(json: string): Readonly<Record<string, string>> {
-  const value: unknown = JSON.parse(json);
-  if (isHeaders(value)) return value;
-  throw new TypeError("The store has no headers where some belong.");
-}
-
-function isHeaders(value: unknown): value is Readonly<Record<string, string>> {
-  return typeof value === "object" && value !== null && Object.values(value).every((one) => typeof one === "string");
-}

@@ -1,4 +1,4 @@
-import { BLOCKED, define, defineInner, LEASED, NOW } from "./functions.ts";
+import { BLOCKED, define, LEASED, NOW } from "./functions.ts";
 
 /** So many in one transaction; the rest in the next, so that others get their turn. */
 const AT_A_TIME = 500;
@@ -9,7 +9,7 @@ const TIMERS_AT_A_TIME = 20;
 export function dueFunctions(s: string): string {
   return [
     // The delayed items of these keys, whose rows are locked, that are due.
-    defineInner(
+    define(
       `${s}.arrive_due(me bigint, kids bigint[], until bigint) RETURNS integer`,
       `
 DECLARE d record; opened integer := 0; o bigint;
@@ -66,7 +66,7 @@ END`,
     ),
 
     // The lease has run out, and whoever had it is told. What ran waits again where it stood.
-    defineInner(
+    define(
       `${s}.expire(me bigint, k ${s}.key) RETURNS integer`,
       `
 BEGIN
@@ -119,7 +119,7 @@ END`,
     ),
 
     // A key that was kept out of sight, by a pause or for a hold, is listed again if it is ready; and is gone if it has nothing.
-    defineInner(
+    define(
       `${s}.relist(kid bigint) RETURNS integer`,
       `
 DECLARE k ${s}.key; now bigint := ${NOW};

@@ -1,21 +1,26 @@
 /**
- * A function that a client calls. The settings belong to it, not to the session, because it may run on an application's own connection.
  * Plans are made once, when tables may still be empty and a scan of all of one looks cheap; so they are told to use the indexes. Where two
  * tables meet, the statements say which is looked up in which (`LATERAL … OFFSET 0`, `= ANY`), because a table that was just emptied and
  * vacuumed would otherwise be taken for one that is always empty.
  */
+export const PLANNING: Readonly<Record<string, string>> = {
+  enable_seqscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+  enable_bitmapscan: "off",
+  jit: "off",
+  plan_cache_mode: "force_generic_plan",
+};
+
+/** A function that is called on a connection of ours, which has these settings: to set them anew costs more than a short function does. */
 export function define(signature: string, body: string): string {
-  return declare(
-    signature,
-    `SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
-SET jit = off SET plan_cache_mode = force_generic_plan`,
-    body,
-  );
+  return declare(signature, "", body);
 }
 
-/** A function that only others of ours call, under their settings: to set them costs more than most of these do. */
-export function defineInner(signature: string, body: string): string {
-  return declare(signature, "", body);
+/** A function that runs on an application's own connection, and brings its settings along. */
+export function defineForeign(signature: string, body: string): string {
+  const settings = Object.entries(PLANNING).map(([name, value]) => `SET ${name} = ${value}`);
+  return declare(signature, settings.join(" "), body);
 }
 
 function declare(signature: string, settings: string, body: string): string {

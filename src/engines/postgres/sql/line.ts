@@ -1,4 +1,4 @@
-import { BLOCKED, define, defineInner, firstLane, IDLE, LEASED, NOW, READY } from "./functions.ts";
+import { BLOCKED, define, firstLane, IDLE, LEASED, NOW, READY } from "./functions.ts";
 
 /** How long a key is kept for whoever waits to hold it: they hear of it in milliseconds, if they are still there. */
 const KEPT_MS = 250;
@@ -15,11 +15,21 @@ export const SHARDS = 16;
 export function lineFunctions(s: string, channel: string): string {
   return [
     // Locks the rows of keys, which it makes if need be; in the order of their ids, so that nobody waits for one who waits for him.
-    defineInner(
+    define(
       `${s}.lock_keys(qs integer[], names text[]) RETURNS bigint[]`,
       `
 DECLARE ids bigint[]; had integer; made integer; wanted integer; d_q integer[]; d_name text[];
 BEGIN
+  IF cardinality(names) = 1 THEN
+    LOOP
+      SELECT ARRAY[x.id] INTO ids FROM ${s}.key x WHERE x.queue = qs[1] AND x.name = names[1] FOR UPDATE;
+      IF FOUND THEN RETURN ids; END IF;
+      INSERT INTO ${s}.key (id, queue, name, lane, floors)
+      SELECT nextval('${s}.number'), qs[1], names[1], array_fill(0, ARRAY[cardinality(z.levels)]), array_fill(0::bigint, ARRAY[cardinality(z.levels)])
+      FROM ${s}.queue z WHERE z.id = qs[1] ON CONFLICT DO NOTHING RETURNING ARRAY[id] INTO ids;
+      IF FOUND THEN RETURN ids; END IF;
+    END LOOP;
+  END IF;
   -- Nearly always they are there, and stay.
   SELECT array_agg(k.id ORDER BY u.i), count(DISTINCT k.id) INTO ids, wanted FROM unnest(qs, names) WITH ORDINALITY u(q, name, i)
   CROSS JOIN LATERAL (SELECT x.id FROM ${s}.key x WHERE x.queue = u.q AND x.name = u.name COLLATE "C" OFFSET 0) k;
@@ -55,7 +65,7 @@ BEGIN
 END`,
     ),
 
-    defineInner(
+    define(
       `${s}.count(me bigint, q integer, lvl integer, waits integer, delays integer, runs integer, dies integer) RETURNS void`,
       `
 DECLARE n integer;
@@ -72,7 +82,7 @@ END`,
     ),
 
     // Signals go by NOTIFY, or to the caller, who has said that something else carries them.
-    defineInner(
+    define(
       `${s}.tell(news text) RETURNS void`,
       `
 BEGIN
@@ -83,7 +93,7 @@ END`,
     ),
 
     // Tells those in other processes who wait for this. False: nobody does.
-    defineInner(
+    define(
       `${s}.wake(me bigint, q integer, what integer, many integer) RETURNS boolean`,
       `
 DECLARE told text;
@@ -108,7 +118,7 @@ END`,
     ),
 
     // Gives a key without a lease its state: ready, blocked, or gone when it has nothing. 1 when somebody could want to know.
-    defineInner(
+    define(
       `${s}.elect(kid bigint) RETURNS integer`,
       `
 DECLARE k ${s}.key; lvl integer; head bigint := 0; now bigint := ${NOW}; p bigint;
@@ -146,7 +156,7 @@ END`,
     ),
 
     // An item, which is in its place, joins the line.
-    defineInner(
+    define(
       `${s}.arrive(me bigint, kid bigint, lvl integer, o bigint) RETURNS integer`,
       `
 DECLARE k ${s}.key;
@@ -161,7 +171,7 @@ END`,
     ),
 
     // The lease is over; what it was for was dealt with before.
-    defineInner(
+    define(
       `${s}.let_go(kid bigint) RETURNS integer`,
       `
 DECLARE k ${s}.key;
@@ -178,7 +188,7 @@ END`,
     ),
 
     // The item that runs goes back to where it stood.
-    defineInner(
+    define(
       `${s}.give_back(me bigint, k ${s}.key, tried integer, again bigint) RETURNS integer`,
       `
 BEGIN
@@ -193,7 +203,7 @@ END`,
     ),
 
     // How a remembered item ended.
-    defineInner(
+    define(
       `${s}.remember(q integer, item_id text, kept bigint, how text, tries integer, rtype text, rtext text, rbytes bytea, why text) RETURNS void`,
       `
 DECLARE now bigint := ${NOW};
@@ -205,7 +215,7 @@ END`,
     ),
 
     // The item that runs is over.
-    defineInner(
+    define(
       `${s}.finish(me bigint, k ${s}.key, how text, rtype text, rtext text, rbytes bytea, why text) RETURNS integer`,
       `
 DECLARE i ${s}.item; given text; died integer := 0;

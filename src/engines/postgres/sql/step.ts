@@ -1,4 +1,4 @@
-import { define, defineInner, firstLane, LEASED, NOW, READY } from "./functions.ts";
+import { define, firstLane, LEASED, NOW, READY } from "./functions.ts";
 
 /** How long a worker may go on with one key while others are ready: too short to be felt by those that wait. */
 const LONGEST_STREAK_MS = 50;
@@ -15,7 +15,7 @@ const STRICT_CHOICES_BETWEEN = 3;
 export function stepFunctions(s: string): string {
   return [
     // One that is not simply done. False: it was lost.
-    defineInner(
+    define(
       `${s}.settle_one(me bigint, kid bigint, f bigint, ending text, delay bigint, why text, rtype text, rtext text, rbytes bytea) RETURNS integer`,
       `
 DECLARE k ${s}.key; i ${s}.item; n bigint;
@@ -277,8 +277,11 @@ BEGIN
       SELECT least((SELECT z.at FROM ${s}.timer z ORDER BY z.at LIMIT 1), (SELECT z.due FROM ${s}.delayed z ORDER BY z.due LIMIT 1)) INTO wait;
       wait := CASE WHEN wait IS NULL THEN -1 ELSE greatest(0, wait - ${NOW}) END;
     END IF;
-    RETURN QUERY SELECT 4, wait, NULL, choices::bigint, u.low, (u.l - 1)::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
-      FROM unnest(coalesce(lows, ARRAY[NULL::bigint])) WITH ORDINALITY u(low, l);
+    kind := 4; n := wait; key := NULL; kid := choices; id := NULL; type := NULL; headers := NULL; body := NULL; bytes := NULL;
+    FOR lvl IN 1 .. levels LOOP
+      fence := lows[lvl];
+      RETURN NEXT;
+    END LOOP;
   END IF;
 END`,
     ),

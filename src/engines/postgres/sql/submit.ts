@@ -1,10 +1,10 @@
-import { BLOCKED, define, defineInner, IDLE, LEASED, NOW, READY } from "./functions.ts";
+import { BLOCKED, define, defineForeign, IDLE, LEASED, NOW, READY } from "./functions.ts";
 
 /** Accepts items. The order of the checks is part of the contract: a known id comes first. */
 export function submitFunctions(s: string, channel: string): string {
   return [
     // Every item of the key that does not run gives way to a newer one. A key that is ready at that level keeps its place.
-    defineInner(
+    define(
       `${s}.replace_waiting(me bigint, kid bigint) RETURNS text[]`,
       `
 DECLARE k ${s}.key; i record; ids text[] := '{}';
@@ -46,6 +46,32 @@ BEGIN
   -- What was due before, transactions that were committed before included, comes before what is submitted now.
   IF EXISTS (SELECT FROM ${s}.delayed WHERE due <= now) THEN opened := ${s}.arrive_due(me, kids, now); END IF;
 
+  IF plain AND many = 1 AND lvls[1] >= 0 THEN
+    -- One alone, which somebody may be waiting for: as few statements as it takes.
+    SELECT * INTO k FROM ${s}.key x WHERE x.id = kids[1];
+    SELECT coalesce(sum(c.total), 0) INTO total FROM ${s}.counter c WHERE c.queue = qs[1];
+    IF total < queue_limits[1] AND k.waiting + k.delayed < key_limits[1] AND NOT (k.state IN (${READY}, ${BLOCKED}) AND k.level > lvls[1]) THEN
+      o := nextval('${s}.number');
+      INSERT INTO ${s}.item VALUES (kids[1], o, lvls[1], 0, 0, 0, now, NULL, types[1], heads[1], bodies[1], byteas[1]);
+      IF k.state = ${IDLE} THEN
+        UPDATE ${s}.key x SET state = ${READY}, level = lvls[1], place = o, since = now, waiting = 1, lane[lvls[1] + 1] = 1 WHERE x.id = kids[1];
+        IF NOT k.paused AND NOT k.wanted THEN
+          INSERT INTO ${s}.ready VALUES (qs[1], lvls[1], o, kids[1], now);
+          opened := opened + 1;
+        END IF;
+      ELSE
+        UPDATE ${s}.key x SET waiting = x.waiting + 1, lane[lvls[1] + 1] = x.lane[lvls[1] + 1] + 1 WHERE x.id = kids[1];
+      END IF;
+      PERFORM ${s}.count(me, qs[1], lvls[1], 1, 0, 0, 0);
+      n := 1; code := 0; id := ${s}.given_id(kids[1], lvls[1], o); key := NULL; level := lvls[1]; at := now; replaced := NULL;
+      RETURN NEXT;
+      IF opened > 0 THEN
+        n := 0; code := CASE WHEN ${s}.wake(me, qs[1], 0, opened) THEN 1 ELSE 0 END; id := NULL; level := qs[1]; at := NULL;
+        RETURN NEXT;
+      END IF;
+      RETURN;
+    END IF;
+  END IF;
   IF plain AND lvls[1] >= 0 THEN
     SELECT coalesce(sum(c.total), 0) + many <= queue_limits[1] INTO plain FROM ${s}.counter c WHERE c.queue = qs[1];
   ELSE
@@ -157,7 +183,7 @@ END`,
     ),
 
     // Within a transaction of the application, which may last: it locks no key. The items arrive when it has been committed.
-    define(
+    defineForeign(
       `${s}.submit_within(entries text)
 RETURNS TABLE (n integer, code integer, id text, key text, level integer, at bigint, replaced text[])`,
       `
