@@ -71,7 +71,13 @@ export const heard: readonly WakeCase[] = wakeCasesOf("heard", {
   "what is published when nobody listens is nobody's": async (scene) => {
     const [sender, other] = [await scene.open(), await scene.open()];
     const channel = scene.channel("work");
-    await sender.publish([{ channel, text: "too early" }]);
+    const witness = await scene.listen(sender, scene.channel("witness"));
+    // A carrier may take its time. What comes out on one channel has gone by on the other.
+    await sender.publish([
+      { channel, text: "too early" },
+      { channel: scene.channel("witness"), text: "gone by" },
+    ]);
+    await scene.until(() => witness.texts.length === 1, "The witness hears");
     const ear = await scene.listen(other, channel);
     await sender.publish([{ channel, text: "in time" }]);
     await scene.until(() => ear.texts.includes("in time"), "A text is heard");
