@@ -1,11 +1,11 @@
 /** A Consul server that belongs to this process: started by it, stopped by it, gone with it. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ConsulBinary, findConsul } from "./consul-binary.ts";
 import { freePort } from "./free-port.ts";
-import { ServerProcess } from "./server-process.ts";
+import { PrivateServer } from "./private-server.ts";
 
 export interface ConsulServerOptions {
   /** More settings for its configuration, as Consul's documentation names them. */
@@ -66,36 +66,35 @@ async function somePorts(): Promise<ConsulPlace & { readonly port: number; reado
   return { port, serfPort, rpcPort, size: 1, peers: [] };
 }
 
-export class ConsulServer implements AsyncDisposable {
+export class ConsulServer extends PrivateServer {
   readonly version: string;
   readonly port: number;
   /** `host:port` of its HTTP API. */
   readonly address: string;
-  readonly folder: string;
-  readonly #process: ServerProcess;
 
   constructor(
     { program, version }: ConsulBinary,
     place: ConsulPlace & { readonly port: number; readonly rpcPort: number },
     { config = {} }: ConsulServerOptions,
   ) {
-    this.version = version;
-    this.port = place.port;
-    this.address = `127.0.0.1:${place.port}`;
-    this.folder = mkdtempSync(join(tmpdir(), "baton-consul-"));
-    const configuration = join(this.folder, "consul.json");
-    this.#process = new ServerProcess({
+    const folder = mkdtempSync(join(tmpdir(), "baton-consul-"));
+    const configuration = join(folder, "consul.json");
+    super({
       name: "Consul server",
       program,
       args: ["agent", "-config-file", configuration],
-      logFile: join(this.folder, "consul.log"),
-      privateFolder: this.folder,
+      logFile: join(folder, "consul.log"),
+      folder,
+      privateFolder: folder,
     });
+    this.version = version;
+    this.port = place.port;
+    this.address = `127.0.0.1:${place.port}`;
     const settings = {
       server: true,
       bootstrap_expect: place.size,
       node_name: `baton-${place.port}`,
-      data_dir: join(this.folder, "data"),
+      data_dir: join(folder, "data"),
       bind_addr: "127.0.0.1",
       client_addr: "127.0.0.1",
       retry_join: place.peers.map((port) => `127.0.0.1:${port}`),
@@ -117,36 +116,6 @@ export class ConsulServer implements AsyncDisposable {
     writeFileSync(configuration, JSON.stringify(settings));
   }
 
-  get isRunning(): boolean {
-    return this.#process.isRunning;
-  }
-
-  get pid(): number {
-    return this.#process.pid;
-  }
-
-  /** The last lines of its log, over all of its starts. */
-  log(): string {
-    return this.#process.log();
-  }
-
-  /** At once. Resolves when it has ended; what it has written stays. */
-  async kill(): Promise<void> {
-    await this.#process.end("SIGKILL");
-  }
-
-  /** On the same ports, with the same data. Stops it first if it runs; resolves when it knows its leader. */
-  async restart(): Promise<void> {
-    await this.#process.end("SIGTERM");
-    this.#process.launch();
-    try {
-      await this.ready();
-    } catch (error) {
-      await this.#process.end("SIGKILL");
-      throw error;
-    }
-  }
-
   /** Whether it is up, has a leader, and that leader takes writes. */
   async ready(): Promise<void> {
     const end = performance.now() + START_MS;
@@ -165,25 +134,6 @@ export class ConsulServer implements AsyncDisposable {
     const response = await fetch(`http://${this.address}/v1/agent/self`);
     const self = (await response.json()) as { readonly Stats: { readonly consul: { readonly leader: string } } };
     return self.Stats.consul.leader === "true";
-  }
-
-  /** Neither ended nor answering, its connections open: as a machine that hangs. */
-  pause(): void {
-    this.#process.pause();
-  }
-
-  resume(): void {
-    this.#process.resume();
-  }
-
-  /** For good: its folder goes too. */
-  async stop(): Promise<void> {
-    await this.#process.end("SIGTERM");
-    rmSync(this.folder, { recursive: true, force: true });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
   }
 }
 

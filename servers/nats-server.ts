@@ -1,13 +1,13 @@
 /** A NATS server with JetStream that belongs to this process: started by it, stopped by it, gone with it. */
 import { randomUUID } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "./free-port.ts";
 import { findNatsServer, findOldNatsServer, type NatsBinary } from "./nats-binary.ts";
 import { ask, ping, serverInfo } from "./nats-probe.ts";
-import { ServerProcess } from "./server-process.ts";
+import { PrivateServer } from "./private-server.ts";
 
 export interface NatsServerOptions {
   /** "old": one that Baton refuses. */
@@ -42,32 +42,31 @@ export async function startNatsServer(options: NatsServerOptions = {}): Promise<
   }
 }
 
-export class NatsServer implements AsyncDisposable {
+export class NatsServer extends PrivateServer {
   readonly version: string;
   readonly port: number;
   readonly url: string;
-  readonly folder: string;
   /** Tells it from a server of somebody else's on the same port. */
   readonly #name: string;
-  readonly #isPrivate: boolean;
-  readonly #process: ServerProcess;
+  /** How much it had logged before its last start. */
+  #logged = 0;
 
   constructor({ program, version }: NatsBinary, port: number, { config, folder, sync }: NatsServerOptions) {
+    const place = folder ?? mkdtempSync(join(tmpdir(), "baton-nats-"));
+    mkdirSync(place, { recursive: true });
+    const configuration = join(place, "nats.conf");
+    super({
+      name: "NATS server",
+      program,
+      args: ["-c", configuration],
+      logFile: join(place, "nats.log"),
+      folder: place,
+      privateFolder: folder === undefined ? place : undefined,
+    });
     this.version = version;
     this.port = port;
     this.url = `nats://127.0.0.1:${port}`;
     this.#name = `baton-${port}-${randomUUID().slice(0, 8)}`;
-    this.#isPrivate = folder === undefined;
-    this.folder = folder ?? mkdtempSync(join(tmpdir(), "baton-nats-"));
-    mkdirSync(this.folder, { recursive: true });
-    const configuration = join(this.folder, "nats.conf");
-    this.#process = new ServerProcess({
-      name: "NATS server",
-      program,
-      args: ["-c", configuration],
-      logFile: join(this.folder, "nats.log"),
-      privateFolder: this.#isPrivate ? this.folder : undefined,
-    });
     const lines = [
       `listen: "127.0.0.1:${port}"`,
       `server_name: "${this.#name}"`,
@@ -80,57 +79,12 @@ export class NatsServer implements AsyncDisposable {
     writeFileSync(configuration, `${lines.join("\n")}\n`);
   }
 
-  get isRunning(): boolean {
-    return this.#process.isRunning;
+  override async restart(): Promise<void> {
+    this.#logged = this.process.wholeLog().length;
+    await super.restart();
   }
 
-  get pid(): number {
-    return this.#process.pid;
-  }
-
-  /** The last lines of its log, over all of its starts. */
-  log(): string {
-    return this.#process.log();
-  }
-
-  /** At once, unless told otherwise. Resolves when it has ended; its folder stays. */
-  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
-    await this.#process.end(signal);
-  }
-
-  /** On the same port, with the same folder. Stops it first if it runs; resolves when it answers again. */
-  async restart(): Promise<void> {
-    await this.#process.end("SIGTERM");
-    const logged = this.#process.wholeLog().length;
-    this.#process.launch();
-    try {
-      await this.#answers(logged);
-    } catch (error) {
-      await this.#process.end("SIGKILL");
-      throw error;
-    }
-  }
-
-  /** Neither ended nor answering, its connections open: as a machine that hangs. */
-  pause(): void {
-    this.#process.pause();
-  }
-
-  resume(): void {
-    this.#process.resume();
-  }
-
-  /** For good: its folder goes too, unless it was given. */
-  async stop(): Promise<void> {
-    await this.#process.end("SIGTERM");
-    if (this.#isPrivate) rmSync(this.folder, { recursive: true, force: true });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
-  }
-
-  async #answers(logged: number): Promise<void> {
+  async ready(): Promise<void> {
     const end = performance.now() + START_MS;
     for (;;) {
       const reason = await answers(this.port, this.#name).then(
@@ -140,7 +94,7 @@ export class NatsServer implements AsyncDisposable {
       if (reason === undefined) return;
       if (!this.isRunning) {
         const message = `The NATS server ended:\n${this.log()}`;
-        const taken = this.#process.wholeLog().slice(logged).includes("address already in use");
+        const taken = this.process.wholeLog().slice(this.#logged).includes("address already in use");
         throw taken ? new PortTakenError(message) : new Error(message);
       }
       if (performance.now() > end) {

@@ -1,6 +1,6 @@
 /** A PostgreSQL server that belongs to this process: started by it, stopped by it, gone with it. */
 import { execFile } from "node:child_process";
-import { chmodSync, chownSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { Client, type QueryResult } from "pg";
 import { freePort } from "./free-port.ts";
 import { findPostgres, type Owner, postgresOwner } from "./postgres-programs.ts";
-import { ServerProcess } from "./server-process.ts";
+import { PrivateServer } from "./private-server.ts";
 
 const run = promisify(execFile);
 
@@ -41,12 +41,10 @@ export async function startPostgres(options: PostgresServerOptions = {}): Promis
   }
 }
 
-export class PostgresServer implements AsyncDisposable {
+export class PostgresServer extends PrivateServer {
   readonly port: number;
   /** Of the database `postgres`. */
   readonly url: string;
-  readonly folder: string;
-  readonly #process: ServerProcess;
   #databases = 0;
 
   constructor(
@@ -56,9 +54,6 @@ export class PostgresServer implements AsyncDisposable {
     owner: Owner | undefined,
     { settings = {} }: PostgresServerOptions,
   ) {
-    this.port = port;
-    this.folder = folder;
-    this.url = this.urlOf("postgres");
     const all = {
       listen_addresses: "127.0.0.1",
       port: String(port),
@@ -66,14 +61,19 @@ export class PostgresServer implements AsyncDisposable {
       max_connections: "300",
       ...settings,
     };
-    this.#process = new ServerProcess({
+    super({
       name: "PostgreSQL server",
       program: join(programs, "postgres"),
       args: ["-D", join(folder, "data"), ...Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`])],
       logFile: join(folder, "postgres.log"),
+      folder,
       privateFolder: folder,
       owner,
+      // Its fast shutdown.
+      stopSignal: "SIGINT",
     });
+    this.port = port;
+    this.url = this.urlOf("postgres");
   }
 
   urlOf(database: string): string {
@@ -98,26 +98,11 @@ export class PostgresServer implements AsyncDisposable {
     }
   }
 
-  get pid(): number {
-    return this.#process.pid;
-  }
-
-  log(): string {
-    return this.#process.log();
-  }
-
-  /** At once, unless told otherwise; SIGINT is its fast shutdown. Resolves when it has ended; its data stays. */
-  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
-    await this.#process.end(signal);
-  }
-
-  /** On the same port, with the same data. Stops it first if it runs; resolves when it answers again. */
-  async restart(): Promise<void> {
-    await this.#process.end("SIGINT");
+  async ready(): Promise<void> {
     const end = performance.now() + START_MS;
     for (;;) {
       // One whose parent was killed holds on to its memory until its children have noticed; then it ends at once, and is started again.
-      if (!this.#process.isRunning) this.#process.launch();
+      if (!this.isRunning) this.process.launch();
       const reason = await this.query("SELECT 1").then(
         () => undefined,
         (error: unknown) => error,
@@ -127,23 +112,5 @@ export class PostgresServer implements AsyncDisposable {
         throw new Error(`The PostgreSQL server is not ready after ${START_MS} ms:\n${this.log()}`, { cause: reason });
       await sleep(LOOK_EVERY_MS);
     }
-  }
-
-  pause(): void {
-    this.#process.pause();
-  }
-
-  resume(): void {
-    this.#process.resume();
-  }
-
-  /** For good: its folder goes too. */
-  async stop(): Promise<void> {
-    await this.#process.end("SIGINT");
-    rmSync(this.folder, { recursive: true, force: true });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
   }
 }

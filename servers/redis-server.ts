@@ -1,12 +1,12 @@
 /** A Redis server that belongs to this process: started by it, stopped by it, gone with it. */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "./free-port.ts";
 import { findRedisServer, type RedisBinary } from "./redis-binary.ts";
-import { ServerProcess } from "./server-process.ts";
+import { PrivateServer } from "./private-server.ts";
 
 export interface RedisServerOptions {
   /** Settings beyond those below, or instead of them. */
@@ -34,23 +34,17 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
   }
 }
 
-export class RedisServer implements AsyncDisposable {
+export class RedisServer extends PrivateServer {
   readonly version: string;
   readonly port: number;
   readonly url: string;
-  readonly folder: string;
-  readonly #process: ServerProcess;
 
   constructor({ program, version, libraries }: RedisBinary, port: number, settings: Readonly<Record<string, string>>) {
-    this.version = version;
-    this.port = port;
-    this.url = `redis://127.0.0.1:${port}`;
-    this.folder = mkdtempSync(join(tmpdir(), "baton-redis-"));
-    mkdirSync(this.folder, { recursive: true });
+    const folder = mkdtempSync(join(tmpdir(), "baton-redis-"));
     const all: Readonly<Record<string, string>> = {
       bind: "127.0.0.1",
       port: String(port),
-      dir: this.folder,
+      dir: folder,
       // Durable by the log alone. What is written to it is with the operating system when the reply is sent, so that a kill loses nothing, and
       // nobody waits for a disk. (With everysec it may wait in the server's memory while a sync runs, and a kill would lose it.)
       appendonly: "yes",
@@ -60,37 +54,20 @@ export class RedisServer implements AsyncDisposable {
       ...settings,
     };
     const args = Object.entries(all).flatMap(([name, value]) => [`--${name}`, value]);
-    this.#process = new ServerProcess({
+    super({
       name: "Redis server",
       program: libraries === undefined ? program : "env",
       args: libraries === undefined ? args : [`LD_LIBRARY_PATH=${libraries}`, program, ...args],
-      logFile: join(this.folder, "redis.log"),
-      privateFolder: this.folder,
+      logFile: join(folder, "redis.log"),
+      folder,
+      privateFolder: folder,
     });
+    this.version = version;
+    this.port = port;
+    this.url = `redis://127.0.0.1:${port}`;
   }
 
-  get isRunning(): boolean {
-    return this.#process.isRunning;
-  }
-
-  get pid(): number {
-    return this.#process.pid;
-  }
-
-  /** The last lines of its log, over all of its starts. */
-  log(): string {
-    return this.#process.log();
-  }
-
-  /** At once, unless told otherwise. Resolves when it has ended; its folder stays. */
-  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
-    await this.#process.end(signal);
-  }
-
-  /** On the same port, with the same folder. Stops it first if it runs; resolves when it answers again. */
-  async restart(): Promise<void> {
-    await this.#process.end("SIGTERM");
-    this.#process.launch();
+  async ready(): Promise<void> {
     const end = performance.now() + START_MS;
     while (!(await this.#answers())) {
       if (!this.isRunning) throw new Error(`The Redis server ended:\n${this.log()}`);
@@ -98,25 +75,6 @@ export class RedisServer implements AsyncDisposable {
         throw new Error(`The Redis server is not ready after ${START_MS} ms:\n${this.log()}`);
       await sleep(LOOK_EVERY_MS);
     }
-  }
-
-  /** Neither ended nor answering, its connections open: as a machine that hangs. */
-  pause(): void {
-    this.#process.pause();
-  }
-
-  resume(): void {
-    this.#process.resume();
-  }
-
-  /** For good: its folder goes too. */
-  async stop(): Promise<void> {
-    await this.#process.end("SIGTERM");
-    rmSync(this.folder, { recursive: true, force: true });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
   }
 
   /** It has read its data, too: while it loads, it answers otherwise. */
