@@ -39,13 +39,13 @@ const LONG: readonly string[] = [
 ];
 
 /** They do nothing but compute, and would make others late that live by the clock: these come when all others are done. */
-const COMPUTING: readonly string[] = [
+const COMPUTING: ReadonlySet<string> = new Set([
   "test/nats-simulation",
   "test/simulation",
   "test/locks/simulation",
   "test/jetstream",
   "test/differential",
-];
+]);
 
 const words = process.argv.slice(2);
 const found = globSync(["src/**/*.test.ts", "test/**/*.test.ts", "chaos/**/*.test.ts"], { cwd: root })
@@ -68,10 +68,13 @@ interface TestEvent {
 }
 
 async function* events(): AsyncGenerator<TestEvent> {
-  const isComputing = (file: string): boolean => COMPUTING.includes(nameOf(file));
   const [first, last] = [found.filter((file) => !isComputing(file)), found.filter(isComputing)];
   if (first.length > 0) yield* run({ files: paths(first), concurrency: AT_ONCE });
   if (last.length > 0) yield* run({ files: paths(last), concurrency: 1 });
+}
+
+function isComputing(file: string): boolean {
+  return COMPUTING.has(nameOf(file));
 }
 
 function paths(files: readonly string[]): string[] {
