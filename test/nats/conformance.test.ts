@@ -16,6 +16,7 @@ const target: ConformanceTarget = {
     await running().kill();
     await running().restart();
   },
+  leaseMs: 800,
 };
 
 function running(): NatsServer {
