@@ -28,8 +28,6 @@ const LONG: readonly string[] = [
   "test/locks/consul",
   "chaos/sqlite",
   "chaos/nats",
-  "chaos/postgres",
-  "chaos/redis",
   "test/postgres/black-box",
   "test/redis/black-box",
   "test/redis/troubles",

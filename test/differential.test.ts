@@ -14,7 +14,7 @@ import { makeScript } from "./differential/script.ts";
 import { Random } from "./simulation/random.ts";
 
 const FIRST_SEED = Number(process.env["BATON_SEED"] ?? 1);
-const SCRIPTS = Number(process.env["BATON_SCRIPTS"] ?? (process.env["BATON_SEED"] === undefined ? 400 : 1));
+const SCRIPTS = Number(process.env["BATON_SCRIPTS"] ?? (process.env["BATON_SEED"] === undefined ? 200 : 1));
 const STEPS = 100;
 
 test(`memory and SQLite answer the same to ${SCRIPTS} scripts of ${STEPS} calls`, async (context) => {

@@ -14,7 +14,7 @@ import { timedScript } from "./jetstream/timed-script.ts";
 import { Random } from "./simulation/random.ts";
 
 const FIRST_SEED = Number(process.env["BATON_SEED"] ?? 1);
-const SCRIPTS = Number(process.env["BATON_SCRIPTS"] ?? (process.env["BATON_SEED"] === undefined ? 200 : 1));
+const SCRIPTS = Number(process.env["BATON_SCRIPTS"] ?? (process.env["BATON_SEED"] === undefined ? 100 : 1));
 const STEPS = 60;
 /** While one answers, the next is asked. */
 const SERVERS = 4;

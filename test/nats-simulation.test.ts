@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
 import { performance } from "node:perf_hooks";
 import { describe, test } from "node:test";
 import { drawPlan, type Plan } from "./nats-simulation/plan.ts";
@@ -11,7 +12,7 @@ import { countImmediates } from "./simulation/turns.ts";
 
 const SEEDS = 4_000;
 /** On a slow or busy machine fewer seeds are run, and their number is printed. */
-const LONGEST_MS = 15_000;
+const LONGEST_MS = 8_000;
 const SEEDS_PER_PLANTED_BUG = 300;
 /** Side by side. */
 const TOGETHER = 20;
@@ -31,7 +32,7 @@ describe("simulation of the NATS engine", () => {
     });
     for (const line of describeTotals(total, performance.now() - begun).split("\n")) context.diagnostic(line);
     assert.deepEqual(total.failures.map(describeFailure), []);
-    assert.ok(total.seeds >= SEEDS / 80, `only ${total.seeds} seeds were run`);
+    assert.ok(total.seeds >= SEEDS / 200, `only ${total.seeds} seeds were run`);
     for (const kind of ["crash", "stop", "cut", "server restart", "request lost", "reply lost", "slow"])
       assert.ok((total.faults[kind] ?? 0) > total.seeds / 100, `hardly any fault of kind: ${kind}`);
   });
@@ -49,11 +50,14 @@ describe("simulation of the NATS engine", () => {
 
   for (const sweep of SWEEPS) {
     test(sweep.name, async (context) => {
-      const [first] = await runPlans([sweep.plan]);
-      const count = first?.interfered ?? 0;
+      const [calm] = await runPlans([sweep.plan]);
+      const count = calm?.interfered ?? 0;
       context.diagnostic(`${count} messages`);
       assert.ok(count > 3, `only ${count} messages to interfere with`);
-      await playAll(spread(sweep, count));
+      // Half of them, the other half another time: together they are a third of a minute.
+      const first = randomInt(2);
+      context.diagnostic(`every second one, from number ${first + 1} on`);
+      await playAll(spread(sweep, count).filter((_, index) => index % 2 === first));
     });
   }
 

@@ -9,7 +9,7 @@ import { countImmediates } from "./simulation/turns.ts";
 
 const SEEDS = 10_000;
 /** On a slow or busy machine fewer seeds are run, and their number is printed. */
-const LONGEST_MS = 15_000;
+const LONGEST_MS = 10_000;
 const SEEDS_PER_PLANTED_BUG = 300;
 /** Small, because the first that is found ends the search. */
 const PLANTED_CHUNK = 10;

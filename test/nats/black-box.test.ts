@@ -19,7 +19,7 @@ import { startSubmitters } from "./rounds.ts";
 const WORKERS = 4;
 const SUBMITTERS = 2;
 const SUBMIT_EVERY_MS = 30;
-const SUFFER_MS = 12_000;
+const SUFFER_MS = 8_000;
 const FAULT_EVERY_MS = 500;
 const SERVER_KILLS = 2;
 /** Clients notice within a fraction of it. */

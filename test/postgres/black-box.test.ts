@@ -18,7 +18,7 @@ import { PostgresDesk } from "./desk.ts";
 const WORKERS = 4;
 const SUBMITTERS = 2;
 const SUBMIT_EVERY_MS = 30;
-const SUFFER_MS = 12_000;
+const SUFFER_MS = 8_000;
 const FAULT_EVERY_MS = 500;
 const SERVER_KILLS = 2;
 const SERVER_AWAY_MS = 300;

@@ -15,7 +15,7 @@ import { Desk } from "./desk.ts";
 
 const WORKERS = 4;
 const SUBMITTERS = 2;
-const SUFFER_MS = 14_000;
+const SUFFER_MS = 8_000;
 const FAULT_EVERY_MS = 500;
 const DRAIN_MS = 30_000;
 

@@ -26,36 +26,46 @@ const OPEN_WAIT_MS = 30_000;
 /** How long to try for the write lock. Other processes hold it for a millisecond at a time. */
 const LOCK_WAIT_MS = 30_000;
 
+const pause = new Int32Array(new SharedArrayBuffer(4));
+
+/** SQLite does not wait where waiting might block two for ever: while a file gets its log, and while a log is repaired. Then we do. */
 export function openDatabase(file: string, synchronous: Synchronous): DatabaseSync {
-  try {
-    const found = lookAt(file);
-    if (found !== undefined) assertUsable(file, found);
-    const db = new DatabaseSync(file, { timeout: OPEN_WAIT_MS });
+  const giveUpAt = systemClock.monotonic() + OPEN_WAIT_MS;
+  for (;;) {
     try {
-      const mode = db.prepare("PRAGMA journal_mode = WAL").get()?.["journal_mode"];
-      if (mode !== "wal") {
-        throw new StoreFailure(
-          "STORE_UNAVAILABLE",
-          `${file} cannot use a write-ahead log (its mode is ${String(mode)}). Put it on a local disk: network file systems do not work.`,
-        );
-      }
-      // On macOS an ordinary fsync does not reach the disk.
-      db.exec(`PRAGMA synchronous = ${synchronous}; PRAGMA fullfsync = 1; PRAGMA cache_size = -${CACHE_KIB};`);
-      db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}; PRAGMA temp_store = memory;`);
-      migrate(db, file);
-      // From here on we wait for the lock ourselves, in finer steps than SQLite does.
-      db.exec("PRAGMA busy_timeout = 0");
-      return db;
+      return tryToOpen(file, synchronous);
     } catch (error) {
-      db.close();
-      throw error;
+      if (sqliteCode(error) !== SQLITE_BUSY || systemClock.monotonic() > giveUpAt)
+        throw describeStoreFailure(error, file);
+      Atomics.wait(pause, 0, 0, randomInt(2, 20));
     }
-  } catch (error) {
-    throw describeStoreFailure(error, file);
   }
 }
 
-const pause = new Int32Array(new SharedArrayBuffer(4));
+function tryToOpen(file: string, synchronous: Synchronous): DatabaseSync {
+  const found = lookAt(file);
+  if (found !== undefined) assertUsable(file, found);
+  const db = new DatabaseSync(file, { timeout: OPEN_WAIT_MS });
+  try {
+    const mode = db.prepare("PRAGMA journal_mode = WAL").get()?.["journal_mode"];
+    if (mode !== "wal") {
+      throw new StoreFailure(
+        "STORE_UNAVAILABLE",
+        `${file} cannot use a write-ahead log (its mode is ${String(mode)}). Put it on a local disk: network file systems do not work.`,
+      );
+    }
+    // On macOS an ordinary fsync does not reach the disk.
+    db.exec(`PRAGMA synchronous = ${synchronous}; PRAGMA fullfsync = 1; PRAGMA cache_size = -${CACHE_KIB};`);
+    db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}; PRAGMA temp_store = memory;`);
+    migrate(db, file);
+    // From here on we wait for the lock ourselves, in finer steps than SQLite does.
+    db.exec("PRAGMA busy_timeout = 0");
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
 
 /**
  * Takes the write lock. Blocks this thread, which has nothing else to do. Between two tries it pauses for about half
