@@ -35,7 +35,7 @@ interface Prepared {
  * After its signal fired, a processor has so long to come to an end; a command gets 5 s between SIGTERM and SIGKILL.
  */
 const ABORT_WAIT_MS = 6_000;
-/** A source that takes longer to hear how a message ended does not keep the slot from others. */
+/** A source that takes longer to hear how a message ended keeps neither its slot nor its key from others. */
 const SETTLE_IN_SLOT_MS = 1_000;
 
 /**
@@ -102,15 +102,20 @@ export class Delivery {
       context.tell({ type: "trouble", doing: `delivering message ${this.#message.id}`, error });
       outcome = { type: "retry", reason: reasonOf(error) };
     }
-    const late = context.clock.setTimer(SETTLE_IN_SLOT_MS, () => this.#leaveSlot());
+    let released: Promise<void> | undefined;
+    const release = (): void => {
+      this.#leaveSlot();
+      released ??= this.#release(held);
+    };
+    const late = context.clock.setTimer(SETTLE_IN_SLOT_MS, release);
     try {
       await this.#end(outcome);
     } catch (error) {
       context.tell({ type: "trouble", doing: `ending message ${this.#message.id}`, error });
     }
     late.cancel();
-    this.#leaveSlot();
-    await this.#release(held);
+    release();
+    await released;
   }
 
   async #prepare(): Promise<Prepared> {

@@ -103,6 +103,29 @@ describe("messages of one key", () => {
     assert.deepEqual(work.overlaps, []);
   });
 
+  test("wait no longer for one that was handled when its source is slow to hear so", async (context) => {
+    const keys = keysIn(await storeUrl(context));
+    const source = new ScriptedSource("cars");
+    const begun: string[] = [];
+    await play(
+      context,
+      settingsOf(
+        route(
+          [source],
+          toFunction(({ id }) => void begun.push(id)),
+        ),
+        { keys },
+      ),
+    );
+    const silent = source.put("1", { key: "car1" });
+    const silence = Promise.withResolvers<void>();
+    silent.acknowledge = () => silence.promise;
+    await until(() => begun.length === 1, "the first");
+    source.put("2", { key: "car1" });
+    await until(() => source.told.includes("acknowledged 2"), "the second, though the first is never told");
+    silence.resolve();
+  });
+
   test("go back without counting when too many wait, or for too long", async (context) => {
     const keys = keysIn(await storeUrl(context), { waiting: 1, waitMs: 200, awayMs: 60_000 });
     const work = watchedWork();
