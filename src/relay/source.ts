@@ -10,6 +10,12 @@ export interface Source {
   readonly name: string;
   /** Where the source's own keys are exclusive already, for sources that are Baton queues. */
   readonly domain?: string;
+  /**
+   * What the `attempt` of its messages counts. `receipts`, unless said otherwise: also those after which a message went
+   * back untried, so that a high number alone never is a reason to give one up. `deliveries`: what goes back uncounted
+   * is not counted, and a message that ended the process each time can be told by its number.
+   */
+  readonly counts?: "receipts" | "deliveries";
 
   /**
    * Resolves with up to `max` messages as soon as there is at least one, without polling where the queue can hold a

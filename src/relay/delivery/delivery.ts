@@ -119,8 +119,10 @@ export class Delivery {
   }
 
   async #prepare(): Promise<Prepared> {
-    const { attempts } = this.#origin.settings.retry;
-    if (this.#attempt > attempts) {
+    const { settings, source } = this.#origin;
+    const { attempts } = settings.retry;
+    // Where receipts are counted, none of them need have been a delivery: it is tried before it is given up.
+    if (source.counts === "deliveries" && this.#attempt > attempts) {
       const reason = `Given up: all ${attempts} attempts ended without an answer; this would have been attempt ${this.#attempt}.`;
       return { held: undefined, next: { type: "dead", reason } };
     }

@@ -106,6 +106,7 @@ describe("a message", () => {
 
   test("whose transform throws is bad data; one whose process crashed too often is given up untried", async (context) => {
     const source = new ScriptedSource("cars");
+    source.counts = "deliveries";
     let runs = 0;
     const transforms = [
       {
@@ -137,6 +138,18 @@ describe("a message", () => {
     assert.equal(runs, 1);
     assert.ok(source.told.includes("buried bad: not what I expect"));
     assert.ok(source.told.some((told) => /^buried crashed: Given up: all 3 attempts .* attempt 4/.test(told)));
+  });
+
+  test("that was received often is tried before it is given up, where receipts are counted", async (context) => {
+    const source = new ScriptedSource("cars");
+    const run = ({ id }: RelayMessage): void => {
+      if (id === "bad") throw new Error("no luck");
+    };
+    await play(context, settingsOf(route([source], toFunction(run))));
+    source.put("good", { attempt: 9 });
+    source.put("bad", { attempt: 9 });
+    await until(() => source.told.length === 2, "both");
+    assert.deepEqual(source.told.toSorted(), ["acknowledged good", "buried bad: Given up after attempt 10: no luck"]);
   });
 
   test("that takes longer than it may is broken off and tried again", async (context) => {

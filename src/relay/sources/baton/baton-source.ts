@@ -2,6 +2,7 @@ import { type Baton, BatonError, Cancelled, connect, type Queue, type TakenItem 
 import { parseDuration } from "../../../domain/duration.ts";
 import { bodyBytes } from "../../../domain/payload.ts";
 import type { GiveBackRequest, ReceiveRequest, Source, SourceMessage } from "../../source.ts";
+import { Away } from "./away.ts";
 
 export interface BatonSourceOptions {
   readonly name: string;
@@ -46,6 +47,8 @@ export function domainOf(store: string | Baton, queue: string): string {
 class BatonSource implements Source {
   readonly name: string;
   readonly domain: string;
+  readonly counts = "deliveries";
+  readonly #away = new Away();
   readonly #queue: Queue<unknown>;
   readonly #close: () => Promise<void>;
 
@@ -59,7 +62,7 @@ class BatonSource implements Source {
   async receive({ max, signal }: ReceiveRequest): Promise<readonly SourceMessage[]> {
     try {
       const taken = await this.#queue.take({ max, signal });
-      return taken.map((one) => new BatonMessage(one));
+      return taken.map((one) => new BatonMessage(one, this.#away));
     } catch (error) {
       // A connection that is being closed has nothing more to give.
       if (signal.aborted && error instanceof BatonError && error.code === "CLOSED") return [];
@@ -68,17 +71,20 @@ class BatonSource implements Source {
   }
 
   async close(): Promise<void> {
+    await this.#away.end();
     await this.#close();
   }
 }
 
 class BatonMessage implements SourceMessage {
   readonly #taken: TakenItem<unknown>;
+  readonly #away: Away;
   /** The client renews leases by itself. */
   readonly holdMs = 0;
 
-  constructor(taken: TakenItem<unknown>) {
+  constructor(taken: TakenItem<unknown>, away: Away) {
     this.#taken = taken;
+    this.#away = away;
     const { signal } = taken.lease;
     signal.addEventListener("abort", () => {
       // Nobody wants its work any more. To the relay it is lost; to the store somebody must say that it has ended.
@@ -131,10 +137,9 @@ class BatonMessage implements SourceMessage {
   }
 
   async giveBack({ delayMs, countAttempt }: GiveBackRequest): Promise<void> {
-    // Only a retry can be delayed; one that shall not count and not come at once counts, rather than come back at once
-    // for ever.
-    if (!countAttempt && delayMs === 0) return await this.#taken.release();
-    await this.#taken.retry("The relay gave the message back.", { after: delayMs });
+    if (countAttempt) return await this.#taken.retry("The relay gave the message back.", { after: delayMs });
+    if (delayMs === 0) return await this.#taken.release();
+    this.#away.keep(this.#taken, delayMs);
   }
 
   readonly bury = async (reason: string): Promise<void> => {
