@@ -78,7 +78,8 @@ export class Route {
       opened.defer(() => source.close());
       const deadLetters = await openDeadLetters(one.deadLetter);
       opened.defer(async () => await deadLetters?.close());
-      origins.push({ rank, settings: one, source, attempts: new Attempts(), deadLetters });
+      const keepsKeys = (await keys?.keeper.isSame(source.batonQueue)) ?? false;
+      origins.push({ rank, settings: one, source, keepsKeys, attempts: new Attempts(), deadLetters });
     }
     const { transforms, key } = settings;
     const { timeoutMs } = settings.processor;

@@ -162,12 +162,12 @@ export class Delivery {
   /** The message's key, held for it if need be; an outcome when it is not to be had. */
   async #takeKey(): Promise<HeldKey | Outcome | undefined> {
     const { keys, slots, context } = this.#parts;
-    const { source, rank } = this.#origin;
+    const { keepsKeys, rank } = this.#origin;
     const key = this.#key;
     if (keys === undefined || key === undefined) return undefined;
     const { keeper, settings } = keys;
     // A Baton queue that the relay drains holds its own keys.
-    if (source.domain === keeper.domain && key === this.#message.key) return undefined;
+    if (keepsKeys && key === this.#message.key) return undefined;
     // Those that go back do not come again all at the same moment.
     const delayMs = Math.round(settings.awayMs * (0.5 + context.random() / 2));
     const { signal } = this.#controller;

@@ -12,6 +12,8 @@ export interface Origin {
   readonly rank: number;
   readonly settings: SourceSettings;
   readonly source: Source;
+  /** The source is the very Baton queue that keeps the keys: its messages hold theirs already. */
+  readonly keepsKeys: boolean;
   readonly attempts: Attempts;
   readonly deadLetters: DeadLetterStore | undefined;
 }

@@ -27,41 +27,27 @@ export async function batonSource(options: BatonSourceOptions): Promise<Source> 
     if (typeof store === "string") await baton.close();
     throw error;
   }
-  return new BatonSource(name, source, domainOf(store, queue), () =>
+  return new BatonSource(name, source, () =>
     typeof store === "string" ? baton.close({ grace: 0 }) : Promise.resolve(),
   );
 }
 
-/** Connections that were handed in have no URL to compare. */
-const numbers = new WeakMap<Baton, number>();
-let numbered = 0;
-
-/** What makes two exclusivity domains the same one. */
-export function domainOf(store: string | Baton, queue: string): string {
-  if (typeof store === "string") return `${store}#${queue}`;
-  let number = numbers.get(store);
-  if (number === undefined) numbers.set(store, (number = numbered += 1));
-  return `${number}#${queue}`;
-}
-
 class BatonSource implements Source {
   readonly name: string;
-  readonly domain: string;
+  readonly batonQueue: Queue<unknown>;
   readonly counts = "deliveries";
   readonly #away = new Away();
-  readonly #queue: Queue<unknown>;
   readonly #close: () => Promise<void>;
 
-  constructor(name: string, queue: Queue<unknown>, domain: string, close: () => Promise<void>) {
+  constructor(name: string, queue: Queue<unknown>, close: () => Promise<void>) {
     this.name = name;
-    this.domain = domain;
-    this.#queue = queue;
+    this.batonQueue = queue;
     this.#close = close;
   }
 
   async receive({ max, signal }: ReceiveRequest): Promise<readonly SourceMessage[]> {
     try {
-      const taken = await this.#queue.take({ max, signal });
+      const taken = await this.batonQueue.take({ max, signal });
       return taken.map((one) => new BatonMessage(one, this.#away));
     } catch (error) {
       // A connection that is being closed has nothing more to give.
