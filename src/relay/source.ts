@@ -20,6 +20,12 @@ export interface Source {
   readonly counts?: "receipts" | "deliveries";
 
   /**
+   * False: messages that are given up have no place in the queue itself, which is said at the start. Undefined: it is
+   * not known, or there is no need to say so.
+   */
+  readonly hasDeadLetters?: boolean | undefined;
+
+  /**
    * Resolves with up to `max` messages as soon as there is at least one, without polling where the queue can hold a
    * request open; with none only when `signal` fires. A signal that has fired before makes it a try: it answers at once
    * with what there is. What raced with the signal is still returned: no message is ever received that nobody hears of.

@@ -119,7 +119,9 @@ export class Delivery {
   }
 
   async #prepare(): Promise<Prepared> {
-    const { settings, source } = this.#origin;
+    const { settings, source, refused } = this.#origin;
+    const reasonBefore = refused.reasonFor(this.#message.id);
+    if (reasonBefore !== undefined) return { held: undefined, next: { type: "dead", reason: reasonBefore } };
     const { attempts } = settings.retry;
     // Where receipts are counted, none of them need have been a delivery: it is tried before it is given up.
     if (source.counts === "deliveries" && this.#attempt > attempts) {
@@ -242,6 +244,9 @@ export class Delivery {
       const facts = { source: origin.source.name, id: message.id, key, attempt, tookMs };
       return context.tell({ type: "lost", ...facts, reason: this.#lost });
     }
+    // Where the source itself puts it away, it is the source's to bring it again: somebody may have asked for that.
+    const putsAway = origin.settings.deadLetter.to === "source" && message.bury !== undefined;
+    if (outcome.type === "dead" && !putsAway) origin.refused.note(message.id, outcome.reason);
     const verdict = judge(outcome, attempt, origin.settings.retry, context.random);
     this.#returned = verdict.type === "back";
     await carryOut(ended, verdict);

@@ -152,6 +152,28 @@ describe("a message", () => {
     assert.deepEqual(source.told.toSorted(), ["acknowledged good", "buried bad: Given up after attempt 10: no luck"]);
   });
 
+  test("that was refused for good is not delivered again, though its source has no dead letters", async (context) => {
+    const source = Object.assign(new ScriptedSource("cars"), { hasDeadLetters: false });
+    let runs = 0;
+    const run = (): never => {
+      runs += 1;
+      throw new Fatal("never");
+    };
+    const settings = fromSource(source, { retry: AT_ONCE });
+    const { events } = await play(context, settingsOf(route([settings], toFunction(run))));
+    const bad = source.put("bad", { bury: undefined });
+    for (const count of [1, 2, 3]) {
+      await until(() => events.filter(({ type }) => type === "dead").length === count, `it to be given up: ${count}`);
+      if (count < 3) source.putBack(bad);
+    }
+    assert.equal(runs, 1);
+    assert.deepEqual(source.told, ["back bad later", "back bad later", "back bad later"], "it is kept");
+    assert.match(
+      events.flatMap((event) => (event.type === "warning" ? [event.message] : [])).join(),
+      /cars has no dead letters of its own.*dead_letter/,
+    );
+  });
+
   test("that takes longer than it may is broken off and tried again", async (context) => {
     const source = new ScriptedSource("cars");
     const { events } = await play(

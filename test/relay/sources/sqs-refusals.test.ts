@@ -74,8 +74,10 @@ describe("SQS refuses", { concurrency: 4 }, () => {
       if (action === "ReceiveMessage") reply(response, { Messages: [messageOf("m")] });
       else refuse(response, "AccessDenied", 403);
     });
-    const [found] = await (await sqsSourceOf(t, settings)).receive({ max: 1, signal: now });
+    const source = await sqsSourceOf(t, settings);
+    const [found] = await source.receive({ max: 1, signal: now });
     assert.equal(found?.id, "m");
+    assert.equal(source.hasDeadLetters, false);
     assert.equal(found.bury, undefined, "nobody says where the dead letters go");
   });
 

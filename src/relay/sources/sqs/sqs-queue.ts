@@ -21,6 +21,8 @@ import { LONGEST_HOLD_MS, type SqsSettings } from "./sqs-settings.ts";
 export interface SqsQueue {
   /** Its address, and where its dead letters go. Done by itself before the first request. */
   find(): Promise<unknown>;
+  /** Undefined: it was not found yet. */
+  hasDeadLetters(): boolean | undefined;
   fetch(request: FetchRequest): Promise<readonly SourceMessage[]>;
   close(): void;
 }
@@ -50,10 +52,13 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
   const isFifo = settings.queue.endsWith(".fifo");
   const about = (what: string): SqsRequest => ({ source: settings.name, queue: settings.queue, what });
   let found: Promise<Found> | undefined;
+  let hasDeadLetters: boolean | undefined;
   const find = async (): Promise<Found> => {
     const finding = (found ??= findQueue(sqs, settings));
     try {
-      return await finding;
+      const queue = await finding;
+      hasDeadLetters = queue.bury !== undefined;
+      return queue;
     } catch (error) {
       if (found === finding) found = undefined;
       throw error;
@@ -109,6 +114,7 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
 
   return {
     find,
+    hasDeadLetters: () => hasDeadLetters,
     fetch: ({ most, wait, signal }) =>
       mapped(about("give messages"), async () => {
         const { url, bury } = await find();
