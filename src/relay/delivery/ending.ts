@@ -35,7 +35,10 @@ export interface Ended {
 /** One that nobody can keep comes again and again: not in a busy loop, whatever the back-off. */
 const SHORTEST_STAY_MS = 1_000;
 
-/** Does what the verdict says, and tells it. The message may come again if its source could not be told. */
+/**
+ * Does what the verdict says, and tells it. If its source could not be told, the message may come again, and nothing is
+ * told of it but that trouble.
+ */
 export async function carryOut(ended: Ended, verdict: Verdict): Promise<void> {
   switch (verdict.type) {
     case "done":
@@ -46,8 +49,7 @@ export async function carryOut(ended: Ended, verdict: Verdict): Promise<void> {
       return await bury(ended, verdict.reason);
     case "retry":
     case "back":
-      await giveBack(ended, verdict.delayMs, verdict.type === "retry");
-      return tell(ended, verdict);
+      if (await giveBack(ended, verdict.delayMs, verdict.type === "retry")) tell(ended, verdict);
   }
 }
 
@@ -61,15 +63,15 @@ async function bury(ended: Ended, reason: string): Promise<void> {
       await deadLetters.keep({ source: source.name, message, key, attempt, reason });
     } catch (error) {
       context.tell({ type: "trouble", doing: `keeping a dead letter in ${deadLetters.place}`, error });
-      return await giveBack(ended, delayMs, true);
+      return void (await giveBack(ended, delayMs, true));
     }
     return (await acknowledge(ended)) ? tell(ended, { type: "dead", reason, to: deadLetters.place }) : undefined;
   }
   if (settings.deadLetter.to === "drop")
     return (await acknowledge(ended)) ? tell(ended, { type: "dead", reason, to: "nowhere" }) : undefined;
   if (message.bury === undefined) {
-    await giveBack(ended, delayMs, true);
-    return tell(ended, { type: "dead", reason, to: "the source, which keeps it: it has no dead letters of its own" });
+    const to = "the source, which keeps it: it has no dead letters of its own";
+    return (await giveBack(ended, delayMs, true)) ? tell(ended, { type: "dead", reason, to }) : undefined;
   }
   const { bury: buryIt } = message;
   if (!(await toldSource(ended, "burying a message", () => buryIt(reason)))) return;
@@ -90,10 +92,10 @@ function forget({ origin, message }: Ended): void {
   origin.refused.forget(message.id);
 }
 
-async function giveBack(ended: Ended, delayMs: number, countAttempt: boolean): Promise<void> {
+async function giveBack(ended: Ended, delayMs: number, countAttempt: boolean): Promise<boolean> {
   const { message, origin, attempt } = ended;
   origin.attempts.note(message, attempt, countAttempt);
-  await toldSource(ended, "giving a message back", () => message.giveBack({ delayMs, countAttempt }));
+  return await toldSource(ended, "giving a message back", () => message.giveBack({ delayMs, countAttempt }));
 }
 
 function toldSource({ context, origin, over }: Ended, doing: string, tellIt: () => Promise<void>): Promise<boolean> {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { connect, Fatal, RetryLater } from "../../../src/index.ts";
+import { BatonError, connect, Fatal, RetryLater } from "../../../src/index.ts";
 import type { RelayMessage } from "../../../src/relay/index.ts";
 import { ScriptedSource } from "./scripted-source.ts";
 import { fromSource, play, route, settingsOf, toFunction, until } from "./stage.ts";
@@ -171,6 +171,22 @@ describe("a message", () => {
     assert.match(
       events.flatMap((event) => (event.type === "warning" ? [event.message] : [])).join(),
       /cars has no dead letters of its own.*dead_letter/,
+    );
+  });
+
+  test("is told of as tried again only when its source has heard so", async (context) => {
+    const source = new ScriptedSource("cars");
+    const run = (): never => {
+      throw new Error("no luck");
+    };
+    const { events } = await play(context, settingsOf(route([source], toFunction(run))));
+    source.put("a").refusal = new BatonError("LEASE_LOST", "It is somebody else's.");
+    await until(() => events.some(({ type }) => type === "source-trouble"), "the trouble");
+    source.put("b", { attempt: 9 });
+    await until(() => events.some(({ type }) => type === "dead"), "the end of the next");
+    assert.deepEqual(
+      events.filter(({ type }) => type === "retry"),
+      [],
     );
   });
 
