@@ -9,6 +9,8 @@ export type RelayEvent =
   | (MessageEvent<"lost"> & { readonly reason: string })
   | { readonly type: "source-trouble"; readonly source: string; readonly doing: string; readonly error: unknown }
   | { readonly type: "source-well"; readonly source: string }
+  /** Said once, at the start: how the relay is configured will make trouble. */
+  | { readonly type: "warning"; readonly source: string; readonly message: string }
   | { readonly type: "circuit"; readonly target: string; readonly state: "open" | "probing" | "closed" }
   | { readonly type: "trouble"; readonly doing: string; readonly error: unknown }
   | { readonly type: "started"; readonly sources: readonly string[] }
@@ -52,6 +54,7 @@ export function levelOf(event: RelayEvent): "info" | "warning" | "error" {
     case "retry":
     case "drop":
     case "circuit":
+    case "warning":
       return "warning";
     case "done":
     case "back":

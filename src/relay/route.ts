@@ -6,12 +6,13 @@ import { openDeadLetters } from "./dead-letters/dead-letters.ts";
 import { Attempts } from "./delivery/attempts.ts";
 import { Delivery, type DeliveryParts } from "./delivery/delivery.ts";
 import type { Origin } from "./delivery/ending.ts";
+import { Refused } from "./delivery/refused.ts";
 import type { KeyKeeper } from "./keys/key-keeper.ts";
 import { openProcessor } from "./processors/open-processor.ts";
 import type { RelayStop, RouteReport } from "./relay-report.ts";
-import type { KeySettings, RouteSettings } from "./settings.ts";
+import type { KeySettings, RouteSettings, SourceSettings } from "./settings.ts";
 import { Slots } from "./slots.ts";
-import type { SourceMessage } from "./source.ts";
+import type { Source, SourceMessage } from "./source.ts";
 
 /** After deliveries were told to end, they have so long: a second more than a delivery waits for its processor. */
 const ABORT_WAIT_MS = 7_000;
@@ -78,7 +79,17 @@ export class Route {
       opened.defer(() => source.close());
       const deadLetters = await openDeadLetters(one.deadLetter);
       opened.defer(async () => await deadLetters?.close());
-      origins.push({ rank, settings: one, source, attempts: new Attempts(), deadLetters });
+      const keepsKeys = (await keys?.keeper.isSame(source.batonQueue)) ?? false;
+      origins.push({
+        rank,
+        settings: one,
+        source,
+        keepsKeys,
+        attempts: new Attempts(),
+        refused: new Refused(),
+        deadLetters,
+      });
+      warnOfDeadLetters(context, one, source);
     }
     const { transforms, key } = settings;
     const { timeoutMs } = settings.processor;
@@ -191,6 +202,18 @@ export class Route {
     await quiet.promise;
     this.#quiet = undefined;
   }
+}
+
+/** Nobody should find out only when the first message is given up. */
+function warnOfDeadLetters(context: RelayContext, { name, deadLetter, retry }: SourceSettings, source: Source): void {
+  if (deadLetter.to !== "source" || source.hasDeadLetters !== false) return;
+  context.tell({
+    type: "warning",
+    source: name,
+    message:
+      `Source ${name} has no dead letters of its own. Messages that are given up stay in it, and come back every ${retry.maxBackoffMs} ms ` +
+      "until the queue itself lets go of them. Give the queue a place for dead letters, or say dead_letter in the source.",
+  });
 }
 
 function deadline(ms: number, hurry?: AbortSignal): AbortSignal {

@@ -63,7 +63,10 @@ export interface RelayRetry {
 
 /** Where a message goes that is given up. */
 export type DeadLetterSettings =
-  /** The source's own. One that has none keeps the message, which comes back after the longest back-off. */
+  /**
+   * The source's own. One that has none keeps the message, which comes back after the longest back-off; it is not
+   * delivered again if it was refused for good.
+   */
   | { readonly to: "source" }
   /** A Baton queue: the message is an item of it, under the message's key. */
   | { readonly to: "queue"; readonly store: string; readonly queue: string }

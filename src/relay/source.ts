@@ -1,3 +1,5 @@
+import type { Queue } from "../index.ts";
+
 /**
  * The seam between the relay and a queue that it drains. A source hands out messages and is told how each ended; until
  * then a message is this process's, for as long as it is extended. A new source is a folder in `sources/` and one run
@@ -8,8 +10,20 @@
 export interface Source {
   /** As the configuration calls it. */
   readonly name: string;
-  /** Where the source's own keys are exclusive already, for sources that are Baton queues. */
-  readonly domain?: string;
+  /** For sources that are Baton queues: whoever has a message of it holds its key there. */
+  readonly batonQueue?: Queue<unknown>;
+  /**
+   * What the `attempt` of its messages counts. `receipts`, unless said otherwise: also those after which a message went
+   * back untried, so that a high number alone never is a reason to give one up. `deliveries`: what goes back uncounted
+   * is not counted, and a message that ended the process each time can be told by its number.
+   */
+  readonly counts?: "receipts" | "deliveries";
+
+  /**
+   * False: messages that are given up have no place in the queue itself, which is said at the start. Undefined: it is
+   * not known, or there is no need to say so.
+   */
+  readonly hasDeadLetters?: boolean | undefined;
 
   /**
    * Resolves with up to `max` messages as soon as there is at least one, without polling where the queue can hold a

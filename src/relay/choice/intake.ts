@@ -1,4 +1,5 @@
 import type { Timer } from "../../domain/clock.ts";
+import { InvalidInput } from "../../domain/errors.ts";
 import type { RelayContext } from "../context.ts";
 import type { Source, SourceMessage } from "../source.ts";
 import type { Choice } from "./choice.ts";
@@ -171,7 +172,10 @@ export class Intake {
   async #ask(asked: Asked, max: number, signal: AbortSignal): Promise<readonly SourceMessage[] | undefined> {
     const { source } = asked;
     try {
-      const messages = await source.receive({ max, signal });
+      const messages: unknown = await source.receive({ max, signal });
+      // A source may be anybody's module, and not in TypeScript.
+      if (!isList(messages))
+        throw new InvalidInput(`What source ${source.name} received`, messages, "a list of messages");
       asked.pauseMs = FIRST_PAUSE_MS;
       if (asked.failing) this.#context.tell({ type: "source-well", source: source.name });
       asked.failing = false;
@@ -231,6 +235,10 @@ export class Intake {
       asked.watch = undefined;
     }
   }
+}
+
+function isList(received: unknown): received is readonly SourceMessage[] {
+  return Array.isArray(received);
 }
 
 /** Those that are watched are empty as far as anybody knows. */

@@ -14,7 +14,8 @@ const MOST_KNOWN = 10_000;
 /**
  * Which attempt a delivery is. Most sources count, but many count receipts: a message that went back untried, because
  * its key was busy or the relay stopped, must not be given up for that. Some do not count at all. What this process has
- * seen puts both right.
+ * seen puts both right, as far as it goes: after a restart, and beside other relays, the number may be too high. So it
+ * decides only after a delivery that failed.
  */
 export class Attempts {
   readonly #known = new Map<string, Known>();

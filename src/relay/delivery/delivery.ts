@@ -35,7 +35,7 @@ interface Prepared {
  * After its signal fired, a processor has so long to come to an end; a command gets 5 s between SIGTERM and SIGKILL.
  */
 const ABORT_WAIT_MS = 6_000;
-/** A source that takes longer to hear how a message ended does not keep the slot from others. */
+/** A source that takes longer to hear how a message ended keeps neither its slot nor its key from others. */
 const SETTLE_IN_SLOT_MS = 1_000;
 
 /**
@@ -102,20 +102,29 @@ export class Delivery {
       context.tell({ type: "trouble", doing: `delivering message ${this.#message.id}`, error });
       outcome = { type: "retry", reason: reasonOf(error) };
     }
-    const late = context.clock.setTimer(SETTLE_IN_SLOT_MS, () => this.#leaveSlot());
+    let released: Promise<void> | undefined;
+    const release = (): void => {
+      this.#leaveSlot();
+      released ??= this.#release(held);
+    };
+    const late = context.clock.setTimer(SETTLE_IN_SLOT_MS, release);
     try {
       await this.#end(outcome);
     } catch (error) {
       context.tell({ type: "trouble", doing: `ending message ${this.#message.id}`, error });
     }
     late.cancel();
-    this.#leaveSlot();
-    await this.#release(held);
+    release();
+    await released;
   }
 
   async #prepare(): Promise<Prepared> {
-    const { attempts } = this.#origin.settings.retry;
-    if (this.#attempt > attempts) {
+    const { settings, source, refused } = this.#origin;
+    const reasonBefore = refused.reasonFor(this.#message.id);
+    if (reasonBefore !== undefined) return { held: undefined, next: { type: "dead", reason: reasonBefore } };
+    const { attempts } = settings.retry;
+    // Where receipts are counted, none of them need have been a delivery: it is tried before it is given up.
+    if (source.counts === "deliveries" && this.#attempt > attempts) {
       const reason = `Given up: all ${attempts} attempts ended without an answer; this would have been attempt ${this.#attempt}.`;
       return { held: undefined, next: { type: "dead", reason } };
     }
@@ -155,12 +164,12 @@ export class Delivery {
   /** The message's key, held for it if need be; an outcome when it is not to be had. */
   async #takeKey(): Promise<HeldKey | Outcome | undefined> {
     const { keys, slots, context } = this.#parts;
-    const { source, rank } = this.#origin;
+    const { keepsKeys, rank } = this.#origin;
     const key = this.#key;
     if (keys === undefined || key === undefined) return undefined;
     const { keeper, settings } = keys;
     // A Baton queue that the relay drains holds its own keys.
-    if (source.domain === keeper.domain && key === this.#message.key) return undefined;
+    if (keepsKeys && key === this.#message.key) return undefined;
     // Those that go back do not come again all at the same moment.
     const delayMs = Math.round(settings.awayMs * (0.5 + context.random() / 2));
     const { signal } = this.#controller;
@@ -235,6 +244,9 @@ export class Delivery {
       const facts = { source: origin.source.name, id: message.id, key, attempt, tookMs };
       return context.tell({ type: "lost", ...facts, reason: this.#lost });
     }
+    // Where the source itself puts it away, it is the source's to bring it again: somebody may have asked for that.
+    const putsAway = origin.settings.deadLetter.to === "source" && message.bury !== undefined;
+    if (outcome.type === "dead" && !putsAway) origin.refused.note(message.id, outcome.reason);
     const verdict = judge(outcome, attempt, origin.settings.retry, context.random);
     this.#returned = verdict.type === "back";
     await carryOut(ended, verdict);

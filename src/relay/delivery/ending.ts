@@ -4,6 +4,7 @@ import type { Verdict } from "../outcome.ts";
 import type { SourceSettings } from "../settings.ts";
 import type { Source, SourceMessage } from "../source.ts";
 import type { Attempts } from "./attempts.ts";
+import type { Refused } from "./refused.ts";
 import { tellSource } from "./settle.ts";
 
 /** What all deliveries from one source share. */
@@ -12,7 +13,10 @@ export interface Origin {
   readonly rank: number;
   readonly settings: SourceSettings;
   readonly source: Source;
+  /** The source is the very Baton queue that keeps the keys: its messages hold theirs already. */
+  readonly keepsKeys: boolean;
   readonly attempts: Attempts;
+  readonly refused: Refused;
   readonly deadLetters: DeadLetterStore | undefined;
 }
 
@@ -28,7 +32,13 @@ export interface Ended {
   readonly over: AbortSignal;
 }
 
-/** Does what the verdict says, and tells it. The message may come again if its source could not be told. */
+/** One that nobody can keep comes again and again: not in a busy loop, whatever the back-off. */
+const SHORTEST_STAY_MS = 1_000;
+
+/**
+ * Does what the verdict says, and tells it. If its source could not be told, the message may come again, and nothing is
+ * told of it but that trouble.
+ */
 export async function carryOut(ended: Ended, verdict: Verdict): Promise<void> {
   switch (verdict.type) {
     case "done":
@@ -39,8 +49,7 @@ export async function carryOut(ended: Ended, verdict: Verdict): Promise<void> {
       return await bury(ended, verdict.reason);
     case "retry":
     case "back":
-      await giveBack(ended, verdict.delayMs, verdict.type === "retry");
-      return tell(ended, verdict);
+      if (await giveBack(ended, verdict.delayMs, verdict.type === "retry")) tell(ended, verdict);
   }
 }
 
@@ -48,39 +57,45 @@ export async function carryOut(ended: Ended, verdict: Verdict): Promise<void> {
 async function bury(ended: Ended, reason: string): Promise<void> {
   const { context, origin, message, key, attempt } = ended;
   const { deadLetters, settings, source } = origin;
-  const { maxBackoffMs } = settings.retry;
+  const delayMs = Math.max(settings.retry.maxBackoffMs, SHORTEST_STAY_MS);
   if (deadLetters !== undefined) {
     try {
       await deadLetters.keep({ source: source.name, message, key, attempt, reason });
     } catch (error) {
       context.tell({ type: "trouble", doing: `keeping a dead letter in ${deadLetters.place}`, error });
-      return await giveBack(ended, maxBackoffMs, true);
+      return void (await giveBack(ended, delayMs, true));
     }
     return (await acknowledge(ended)) ? tell(ended, { type: "dead", reason, to: deadLetters.place }) : undefined;
   }
   if (settings.deadLetter.to === "drop")
     return (await acknowledge(ended)) ? tell(ended, { type: "dead", reason, to: "nowhere" }) : undefined;
   if (message.bury === undefined) {
-    await giveBack(ended, maxBackoffMs, true);
-    return tell(ended, { type: "dead", reason, to: "the source, which decides: it has no dead letters for the relay" });
+    const to = "the source, which keeps it: it has no dead letters of its own";
+    return (await giveBack(ended, delayMs, true)) ? tell(ended, { type: "dead", reason, to }) : undefined;
   }
   const { bury: buryIt } = message;
   if (!(await toldSource(ended, "burying a message", () => buryIt(reason)))) return;
-  origin.attempts.forget(message.id);
+  forget(ended);
   tell(ended, { type: "dead", reason, to: "the dead letters of the source" });
 }
 
 async function acknowledge(ended: Ended): Promise<boolean> {
-  const { message, origin } = ended;
+  const { message } = ended;
   const told = await toldSource(ended, "acknowledging a message", () => message.acknowledge());
-  if (told) origin.attempts.forget(message.id);
+  if (told) forget(ended);
   return told;
 }
 
-async function giveBack(ended: Ended, delayMs: number, countAttempt: boolean): Promise<void> {
+/** It does not come again. */
+function forget({ origin, message }: Ended): void {
+  origin.attempts.forget(message.id);
+  origin.refused.forget(message.id);
+}
+
+async function giveBack(ended: Ended, delayMs: number, countAttempt: boolean): Promise<boolean> {
   const { message, origin, attempt } = ended;
   origin.attempts.note(message, attempt, countAttempt);
-  await toldSource(ended, "giving a message back", () => message.giveBack({ delayMs, countAttempt }));
+  return await toldSource(ended, "giving a message back", () => message.giveBack({ delayMs, countAttempt }));
 }
 
 function toldSource({ context, origin, over }: Ended, doing: string, tellIt: () => Promise<void>): Promise<boolean> {

@@ -1,8 +1,8 @@
+import { randomUUID } from "node:crypto";
 import { type Baton, connect, type HeldLock, InvalidInput, LockBusy, type Queue } from "../../index.ts";
 import type { Timer } from "../../domain/clock.ts";
 import type { RelayContext } from "../context.ts";
 import type { KeySettings } from "../settings.ts";
-import { domainOf } from "../sources/baton/baton-source.ts";
 
 /** No messages are taken on for so long after the store could not be asked; doubles up to the longest. */
 const FIRST_PAUSE_MS = 100;
@@ -22,7 +22,6 @@ export type HeldKey = Pick<HeldLock, "fence" | "signal" | "release">;
  * first, and only the first asks the store.
  */
 export class KeyKeeper {
-  readonly domain: string;
   readonly #baton: Baton;
   readonly #queue: Queue<unknown>;
   readonly #settings: KeySettings;
@@ -35,7 +34,6 @@ export class KeyKeeper {
 
   private constructor(context: RelayContext, baton: Baton, settings: KeySettings) {
     this.#context = context;
-    this.domain = domainOf(settings.store, settings.queue);
     this.#baton = baton;
     this.#queue = baton.queue(settings.queue, { lease: settings.leaseMs });
     this.#settings = settings;
@@ -53,6 +51,24 @@ export class KeyKeeper {
       return keeper;
     } catch (error) {
       await keeper.close();
+      throw error;
+    }
+  }
+
+  /**
+   * Whether keys of the other queue are kept in this one, because it is the same: messages from there hold theirs
+   * already, and would wait for themselves. One store has many addresses, so the store is asked, with a key that nobody
+   * else uses: what is held in one and busy in the other is one queue.
+   */
+  async isSame(other: Queue<unknown> | undefined): Promise<boolean> {
+    if (other === undefined || other.name !== this.#queue.name) return false;
+    const key = `relay-probe-${randomUUID()}`;
+    await using _held = await this.#queue.hold(key, { wait: 0 });
+    try {
+      await using _second = await other.hold(key, { wait: 0 });
+      return false;
+    } catch (error) {
+      if (error instanceof LockBusy) return true;
       throw error;
     }
   }

@@ -60,6 +60,30 @@ describe("a Baton queue through the relay", () => {
     assert.deepEqual([dead[0]?.id, dead[0]?.failure.message], ["bad", "Given up after attempt 2: no luck"]);
   });
 
+  test("counts no attempt while the key is busy, whichever relay asks and however often", async (context) => {
+    const baton = await connect("memory:");
+    context.after(() => baton.close({ grace: 0 }));
+    const keys = { ...DEFAULT_KEYS, store: baton, queue: "keys", waiting: 0, awayMs: 10 };
+    const source = {
+      ...fromSource(new ScriptedSource("cars")),
+      open: () => batonSource({ name: "cars", store: baton, queue: "cars" }),
+    };
+    const attempts: number[] = [];
+    const run = ({ attempt }: RelayMessage): void => void attempts.push(attempt);
+    const busy = await baton.queue("keys").hold("car1");
+    await baton.queue("cars").submit("car1", "x");
+    for (const name of ["first", "second"]) {
+      const { relay, events } = await play(context, settingsOf(route([source], toFunction(run)), { keys }));
+      await until(() => events.filter(({ type }) => type === "back").length >= 5, `the ${name} relay to ask`);
+      await relay.stop();
+    }
+    await busy.release();
+    await play(context, settingsOf(route([source], toFunction(run)), { keys }));
+    await until(() => attempts.length === 1, "the delivery");
+    assert.deepEqual(attempts, [1]);
+    assert.deepEqual(await baton.queue("cars").dead(), []);
+  });
+
   test("whose item is cancelled in work has its delivery broken off, and ends as cancelled", async (context) => {
     const baton = await connect("memory:");
     context.after(() => baton.close({ grace: 0 }));

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { strictChoice, weightedChoice } from "../../../src/relay/choice/choice.ts";
 import type { RelayMessage } from "../../../src/relay/index.ts";
+import type { SourceMessage } from "../../../src/relay/source.ts";
 import { ScriptedSource } from "./scripted-source.ts";
 import { fromSource, play, route, settingsOf, toFunction, until } from "./stage.ts";
 
@@ -168,4 +169,23 @@ describe("a relay's slots", () => {
     await until(() => begun.includes("b1"), "the source that is well again");
     assert.ok(events.some((event) => event.type === "source-well" && event.source === "broken"));
   });
+});
+
+test("a source that answers with no list is in trouble, and others are served", async (context) => {
+  const [broken, well] = [new ScriptedSource("broken"), new ScriptedSource("well")];
+  broken.receive = () => Promise.resolve(undefined as unknown as readonly SourceMessage[]);
+  const { relay, events } = await play(
+    context,
+    settingsOf(
+      route(
+        [broken, well],
+        toFunction(() => undefined),
+      ),
+    ),
+  );
+  well.put("a");
+  await until(() => well.told.includes("acknowledged a"), "the other source");
+  assert.deepEqual(relay.report().routes[0]?.failing, ["broken"]);
+  const [trouble] = events.flatMap((event) => (event.type === "source-trouble" ? [event.error] : []));
+  assert.match(String(trouble), /source broken received: expected a list of messages; found nothing/);
 });

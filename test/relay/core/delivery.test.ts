@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { connect, Fatal, RetryLater } from "../../../src/index.ts";
+import { BatonError, connect, Fatal, RetryLater } from "../../../src/index.ts";
 import type { RelayMessage } from "../../../src/relay/index.ts";
 import { ScriptedSource } from "./scripted-source.ts";
 import { fromSource, play, route, settingsOf, toFunction, until } from "./stage.ts";
@@ -106,6 +106,7 @@ describe("a message", () => {
 
   test("whose transform throws is bad data; one whose process crashed too often is given up untried", async (context) => {
     const source = new ScriptedSource("cars");
+    source.counts = "deliveries";
     let runs = 0;
     const transforms = [
       {
@@ -137,6 +138,56 @@ describe("a message", () => {
     assert.equal(runs, 1);
     assert.ok(source.told.includes("buried bad: not what I expect"));
     assert.ok(source.told.some((told) => /^buried crashed: Given up: all 3 attempts .* attempt 4/.test(told)));
+  });
+
+  test("that was received often is tried before it is given up, where receipts are counted", async (context) => {
+    const source = new ScriptedSource("cars");
+    const run = ({ id }: RelayMessage): void => {
+      if (id === "bad") throw new Error("no luck");
+    };
+    await play(context, settingsOf(route([source], toFunction(run))));
+    source.put("good", { attempt: 9 });
+    source.put("bad", { attempt: 9 });
+    await until(() => source.told.length === 2, "both");
+    assert.deepEqual(source.told.toSorted(), ["acknowledged good", "buried bad: Given up after attempt 10: no luck"]);
+  });
+
+  test("that was refused for good is not delivered again, though its source has no dead letters", async (context) => {
+    const source = Object.assign(new ScriptedSource("cars"), { hasDeadLetters: false });
+    let runs = 0;
+    const run = (): never => {
+      runs += 1;
+      throw new Fatal("never");
+    };
+    const settings = fromSource(source, { retry: AT_ONCE });
+    const { events } = await play(context, settingsOf(route([settings], toFunction(run))));
+    const bad = source.put("bad", { bury: undefined });
+    for (const count of [1, 2, 3]) {
+      await until(() => events.filter(({ type }) => type === "dead").length === count, `it to be given up: ${count}`);
+      if (count < 3) source.putBack(bad);
+    }
+    assert.equal(runs, 1);
+    assert.deepEqual(source.told, ["back bad later", "back bad later", "back bad later"], "it is kept");
+    assert.match(
+      events.flatMap((event) => (event.type === "warning" ? [event.message] : [])).join(),
+      /cars has no dead letters of its own.*dead_letter/,
+    );
+  });
+
+  test("is told of as tried again only when its source has heard so", async (context) => {
+    const source = new ScriptedSource("cars");
+    const run = (): never => {
+      throw new Error("no luck");
+    };
+    const { events } = await play(context, settingsOf(route([source], toFunction(run))));
+    source.put("a").refusal = new BatonError("LEASE_LOST", "It is somebody else's.");
+    await until(() => events.some(({ type }) => type === "source-trouble"), "the trouble");
+    source.put("b", { attempt: 9 });
+    await until(() => events.some(({ type }) => type === "dead"), "the end of the next");
+    assert.deepEqual(
+      events.filter(({ type }) => type === "retry"),
+      [],
+    );
   });
 
   test("that takes longer than it may is broken off and tried again", async (context) => {

@@ -103,6 +103,29 @@ describe("messages of one key", () => {
     assert.deepEqual(work.overlaps, []);
   });
 
+  test("wait no longer for one that was handled when its source is slow to hear so", async (context) => {
+    const keys = keysIn(await storeUrl(context));
+    const source = new ScriptedSource("cars");
+    const begun: string[] = [];
+    await play(
+      context,
+      settingsOf(
+        route(
+          [source],
+          toFunction(({ id }) => void begun.push(id)),
+        ),
+        { keys },
+      ),
+    );
+    const silent = source.put("1", { key: "car1" });
+    const silence = Promise.withResolvers<void>();
+    silent.acknowledge = () => silence.promise;
+    await until(() => begun.length === 1, "the first");
+    source.put("2", { key: "car1" });
+    await until(() => source.told.includes("acknowledged 2"), "the second, though the first is never told");
+    silence.resolve();
+  });
+
   test("go back without counting when too many wait, or for too long", async (context) => {
     const keys = keysIn(await storeUrl(context), { waiting: 1, waitMs: 200, awayMs: 60_000 });
     const work = watchedWork();
@@ -135,8 +158,10 @@ describe("messages of one key", () => {
     await until(() => source.told.length === 1, "its end");
   });
 
-  test("of a Baton queue that keeps the keys itself need no second lease", async (context) => {
+  test("of a Baton queue that keeps the keys itself need no second lease, whatever its address", async (context) => {
     const store = await storeUrl(context);
+    const other = store.replace("/keys.db", "/./keys.db");
+    assert.notEqual(other, store);
     const baton = await connect(store);
     context.after(() => baton.close());
     const [first, second] = [
@@ -154,11 +179,27 @@ describe("messages of one key", () => {
           [settings],
           toFunction(() => undefined),
         ),
-        { keys: keysIn(store) },
+        { keys: keysIn(other) },
       ),
     );
     assert.equal((await first.outcome({ timeout: "10s" })).state, "done");
     assert.equal((await second.outcome({ timeout: "10s" })).state, "done");
+  });
+
+  test("are held twice where two stores have a queue of the same name", async (context) => {
+    const [store, other] = [await storeUrl(context), await storeUrl(context)];
+    const [baton, keeper] = [await connect(store), await connect(other)];
+    context.after(() => Promise.all([baton.close(), keeper.close()]));
+    await baton.queue("cars").submit("car1", "x", { id: "1" });
+    const settings = {
+      ...fromSource(new ScriptedSource("cars")),
+      open: () => batonSource({ name: "cars", store, queue: "cars" }),
+    };
+    const work = watchedWork();
+    await play(context, settingsOf(route([settings], toFunction(work.run)), { keys: keysIn(other) }));
+    await until(() => work.begun.length === 1, "the delivery");
+    await assert.rejects(keeper.queue("cars").hold("car1", { wait: 0 }), { code: "LOCK_BUSY" });
+    work.finish("1");
   });
 
   test("that no store takes is bad data, and is not tried for ever", async (context) => {

@@ -9,6 +9,7 @@ import { headerText } from "../../../src/relay/processors/http/headers.ts";
 import { retryAfterMs } from "../../../src/relay/processors/http/retry-after.ts";
 import { urlOfMessage } from "../../../src/relay/processors/http/target.ts";
 import { Slots } from "../../../src/relay/slots.ts";
+import { Receiver } from "./receiver.ts";
 import { ScriptedSource } from "./scripted-source.ts";
 import { fromSource, play, route, settingsOf, toUrl, until } from "./stage.ts";
 
@@ -201,4 +202,22 @@ test("a slot goes from hand to hand, the most urgent first, and never to two", a
   assert.deepEqual(order, ["gone false", "high true", "low true"]);
   assert.deepEqual([slots.free, changes], [1, 1]);
   assert.equal(await slots.wait(0, AbortSignal.abort()), false);
+});
+
+test("a host that hangs has half of the slots at most, where messages say their URL", async (context) => {
+  const [hanging, well] = [await Receiver.start(context), await Receiver.start(context)];
+  hanging.answer = () => undefined;
+  const source = new ScriptedSource("cars");
+  const target = {
+    type: "attribute",
+    name: "callback",
+    hosts: ["127.0.0.1", "localhost"],
+    plainHttp: true,
+    privateAddresses: true,
+  } as const;
+  await play(context, settingsOf(route([source], { ...toUrl(""), target }, { concurrency: 4 }), { graceMs: 0 }));
+  for (const id of ["1", "2", "3", "4"]) source.put(id, { attributes: { callback: `${hanging.url}/` } });
+  source.put("5", { attributes: { callback: `${well.url}/` } });
+  await until(() => source.told.includes("acknowledged 5"), "the other host");
+  assert.equal(hanging.received.length, 2);
 });

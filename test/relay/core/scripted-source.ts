@@ -4,6 +4,7 @@ import type { GiveBackRequest, ReceiveRequest, Source, SourceMessage } from "../
 export class ScriptedSource implements Source {
   readonly name: string;
   readonly told: string[] = [];
+  counts: "receipts" | "deliveries" = "receipts";
   /** Messages in hand now, and the most there ever were. */
   inHand = 0;
   mostInHand = 0;

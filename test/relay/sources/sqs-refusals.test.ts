@@ -5,7 +5,10 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { BatonError } from "../../../src/index.ts";
+import type { SourceMessage } from "../../../src/relay/source.ts";
+import { loadSdk, SqsConnection } from "../../../src/relay/sources/sqs/sqs-client.ts";
 import type { SqsSettings } from "../../../src/relay/sources/sqs/sqs-settings.ts";
+import { openSqs } from "../../../src/relay/sources/sqs/sqs-source.ts";
 import { now } from "./received.ts";
 import { REGION, sqsSourceOf } from "./sqs-desk.ts";
 
@@ -71,8 +74,10 @@ describe("SQS refuses", { concurrency: 4 }, () => {
       if (action === "ReceiveMessage") reply(response, { Messages: [messageOf("m")] });
       else refuse(response, "AccessDenied", 403);
     });
-    const [found] = await (await sqsSourceOf(t, settings)).receive({ max: 1, signal: now });
+    const source = await sqsSourceOf(t, settings);
+    const [found] = await source.receive({ max: 1, signal: now });
     assert.equal(found?.id, "m");
+    assert.equal(source.hasDeadLetters, false);
     assert.equal(found.bury, undefined, "nobody says where the dead letters go");
   });
 
@@ -96,5 +101,45 @@ describe("SQS refuses", { concurrency: 4 }, () => {
       found.map(({ lost }) => lost.aborted),
       [false, true, false],
     );
+  });
+});
+
+describe("SQS does not answer", { concurrency: 4 }, () => {
+  /** Answers receives, and swallows everything else. */
+  const swallowing: Answer = (action, response) => {
+    if (action === "ReceiveMessage") reply(response, { Messages: [messageOf("m")] });
+    else if (action === "GetQueueAttributes") reply(response, {});
+  };
+
+  test("a request is given up, and the error says how long it was waited for", async (t) => {
+    const connection = new SqsConnection(await loadSdk(), await aws(t, () => undefined));
+    t.after(() => connection.close());
+    const question = new connection.sdk.GetQueueUrlCommand({ QueueName: "orders" });
+    await assert.rejects(
+      connection.ask((options) => connection.client.send(question, options), { withinMs: 200 }),
+      /no answer came within 0\.2 s/,
+    );
+  });
+
+  for (const [what, tell] of [
+    ["a delete", (message: SourceMessage) => message.acknowledge()],
+    ["an extension", (message: SourceMessage) => message.extend()],
+  ] as const) {
+    test(`${what} that was swallowed is an error after a while, and can be repeated`, async (t) => {
+      const source = await sqsSourceOf(t, await aws(t, swallowing));
+      const [found] = await source.receive({ max: 1, signal: now });
+      assert.ok(found);
+      await assert.rejects(tell(found), { code: "STORE_UNAVAILABLE" });
+    });
+  }
+
+  test("a source whose every request is swallowed can be closed", async (t) => {
+    const settings = await aws(t, () => undefined);
+    const source = await openSqs({ ...settings, queue: "orders" });
+    const watch = new AbortController();
+    const received = assert.rejects(source.receive({ max: 1, signal: watch.signal }), { code: "CLOSED" });
+    const tried = assert.rejects(source.receive({ max: 1, signal: now }), { code: "STORE_UNAVAILABLE" });
+    await source.close();
+    await Promise.all([received, tried]);
   });
 });

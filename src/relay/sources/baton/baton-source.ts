@@ -2,6 +2,7 @@ import { type Baton, BatonError, Cancelled, connect, type Queue, type TakenItem 
 import { parseDuration } from "../../../domain/duration.ts";
 import { bodyBytes } from "../../../domain/payload.ts";
 import type { GiveBackRequest, ReceiveRequest, Source, SourceMessage } from "../../source.ts";
+import { Away } from "./away.ts";
 
 export interface BatonSourceOptions {
   readonly name: string;
@@ -26,40 +27,28 @@ export async function batonSource(options: BatonSourceOptions): Promise<Source> 
     if (typeof store === "string") await baton.close();
     throw error;
   }
-  return new BatonSource(name, source, domainOf(store, queue), () =>
+  return new BatonSource(name, source, () =>
     typeof store === "string" ? baton.close({ grace: 0 }) : Promise.resolve(),
   );
 }
 
-/** Connections that were handed in have no URL to compare. */
-const numbers = new WeakMap<Baton, number>();
-let numbered = 0;
-
-/** What makes two exclusivity domains the same one. */
-export function domainOf(store: string | Baton, queue: string): string {
-  if (typeof store === "string") return `${store}#${queue}`;
-  let number = numbers.get(store);
-  if (number === undefined) numbers.set(store, (number = numbered += 1));
-  return `${number}#${queue}`;
-}
-
 class BatonSource implements Source {
   readonly name: string;
-  readonly domain: string;
-  readonly #queue: Queue<unknown>;
+  readonly batonQueue: Queue<unknown>;
+  readonly counts = "deliveries";
+  readonly #away = new Away();
   readonly #close: () => Promise<void>;
 
-  constructor(name: string, queue: Queue<unknown>, domain: string, close: () => Promise<void>) {
+  constructor(name: string, queue: Queue<unknown>, close: () => Promise<void>) {
     this.name = name;
-    this.domain = domain;
-    this.#queue = queue;
+    this.batonQueue = queue;
     this.#close = close;
   }
 
   async receive({ max, signal }: ReceiveRequest): Promise<readonly SourceMessage[]> {
     try {
-      const taken = await this.#queue.take({ max, signal });
-      return taken.map((one) => new BatonMessage(one));
+      const taken = await this.batonQueue.take({ max, signal });
+      return taken.map((one) => new BatonMessage(one, this.#away));
     } catch (error) {
       // A connection that is being closed has nothing more to give.
       if (signal.aborted && error instanceof BatonError && error.code === "CLOSED") return [];
@@ -68,17 +57,20 @@ class BatonSource implements Source {
   }
 
   async close(): Promise<void> {
+    await this.#away.end();
     await this.#close();
   }
 }
 
 class BatonMessage implements SourceMessage {
   readonly #taken: TakenItem<unknown>;
+  readonly #away: Away;
   /** The client renews leases by itself. */
   readonly holdMs = 0;
 
-  constructor(taken: TakenItem<unknown>) {
+  constructor(taken: TakenItem<unknown>, away: Away) {
     this.#taken = taken;
+    this.#away = away;
     const { signal } = taken.lease;
     signal.addEventListener("abort", () => {
       // Nobody wants its work any more. To the relay it is lost; to the store somebody must say that it has ended.
@@ -131,10 +123,9 @@ class BatonMessage implements SourceMessage {
   }
 
   async giveBack({ delayMs, countAttempt }: GiveBackRequest): Promise<void> {
-    // Only a retry can be delayed; one that shall not count and not come at once counts, rather than come back at once
-    // for ever.
-    if (!countAttempt && delayMs === 0) return await this.#taken.release();
-    await this.#taken.retry("The relay gave the message back.", { after: delayMs });
+    if (countAttempt) return await this.#taken.retry("The relay gave the message back.", { after: delayMs });
+    if (delayMs === 0) return await this.#taken.release();
+    this.#away.keep(this.#taken, delayMs);
   }
 
   readonly bury = async (reason: string): Promise<void> => {

@@ -57,6 +57,8 @@ interface Poll {
 const KEPT_MS = 1_000;
 /** How long a closing line waits for open polls before it breaks them off. */
 const LINGER_MS = 2_000;
+/** And how long for those that were broken off to have heard it. */
+const BREAK_OFF_MS = 1_000;
 
 export class PollLine {
   readonly #options: PollLineOptions;
@@ -88,9 +90,11 @@ export class PollLine {
     for (const { reject } of this.#waiters) reject(new Closed(`Source ${this.#options.name}`));
     this.#waiters.clear();
     const returned = [...this.#kept.keys()].map((message) => this.#giveBack(message));
-    const timer = setTimeout(() => this.#closing.abort(), LINGER_MS);
-    await Promise.all([...returned, ...this.#polls.values()]);
-    clearTimeout(timer);
+    const open = Promise.all([...returned, ...this.#polls.values()]);
+    await withinMs(LINGER_MS, open);
+    this.#closing.abort();
+    // A request that cannot be broken off does not keep the process: what it brings is seen again after its hold.
+    await withinMs(BREAK_OFF_MS, open);
   }
 
   async #try(max: number): Promise<readonly SourceMessage[]> {
@@ -223,6 +227,13 @@ export class PollLine {
       // It comes back by itself when its hold runs out.
     }
   }
+}
+
+async function withinMs(ms: number, work: Promise<unknown>): Promise<void> {
+  const over = Promise.withResolvers<void>();
+  const timer = setTimeout(over.resolve, ms);
+  await Promise.race([work, over.promise]);
+  clearTimeout(timer);
 }
 
 function sum<Field extends string>(all: Iterable<Readonly<Record<Field, number>>>, field: Field): number {

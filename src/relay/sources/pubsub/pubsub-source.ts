@@ -38,6 +38,10 @@ class PubsubSource implements Source {
     });
   }
 
+  get hasDeadLetters(): boolean | undefined {
+    return this.#subscription.hasDeadLetters();
+  }
+
   receive({ max, signal }: ReceiveRequest): Promise<readonly SourceMessage[]> {
     return this.#line.receive(max, signal);
   }

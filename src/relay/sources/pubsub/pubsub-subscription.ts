@@ -16,6 +16,8 @@ export interface Subscription {
   isOrdered(): boolean;
   /** Connects, and asks what the subscription is like. Done by itself before the first request. */
   find(): Promise<unknown>;
+  /** Undefined: it was not reached yet. */
+  hasDeadLetters(): boolean | undefined;
   fetch(request: FetchRequest): Promise<readonly SourceMessage[]>;
   close(): Promise<void>;
 }
@@ -126,6 +128,7 @@ export function openSubscription(sdk: Sdk, settings: PubsubSettings): Subscripti
   return {
     isOrdered: () => known?.isOrdered ?? true,
     find,
+    hasDeadLetters: () => (known === undefined ? undefined : known.bury !== undefined),
     fetch: async (request) => {
       try {
         const { clients, bury, deadlineSeconds } = await find();

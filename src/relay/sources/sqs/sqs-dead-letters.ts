@@ -2,8 +2,8 @@
  * Where SQS keeps what is given up. The redrive policy alone would show a hopeless message as often as it allows before
  * it moves it; the relay copies such a message there at once, with the reason, and deletes it.
  */
-import type { Message, MessageAttributeValue, SQSClient } from "@aws-sdk/client-sqs";
-import { type Sdk, urlOf } from "./sqs-client.ts";
+import type { Message, MessageAttributeValue, SendMessageCommandInput } from "@aws-sdk/client-sqs";
+import { type SqsConnection, urlOf } from "./sqs-client.ts";
 import { sqsError } from "./sqs-errors.ts";
 import type { SqsSettings } from "./sqs-settings.ts";
 
@@ -14,28 +14,23 @@ export type Bury = (message: Message, reason: string) => Promise<void>;
 const MOST_ATTRIBUTES = 10;
 const LONGEST_REASON = 1_000;
 
-export async function deadLettersOf(
-  sdk: Sdk,
-  client: SQSClient,
-  url: string,
-  settings: SqsSettings,
-): Promise<Bury | undefined> {
+export async function deadLettersOf(sqs: SqsConnection, url: string, settings: SqsSettings): Promise<Bury | undefined> {
   const target =
-    settings.deadLetterQueue === undefined
-      ? await redriveTarget(sdk, client, url)
-      : await urlOf(sdk, client, settings.deadLetterQueue);
+    settings.deadLetterQueue === undefined ? await redriveTarget(sqs, url) : await urlOf(sqs, settings.deadLetterQueue);
   if (target === undefined) return undefined;
+  const send = (request: SendMessageCommandInput): Promise<unknown> =>
+    sqs.ask((options) => sqs.client.send(new sqs.sdk.SendMessageCommand(request), options));
   return async (message, reason) => {
     const request = { QueueUrl: target, ...copyOf(message, target) };
     const withReason = { ...request, MessageAttributes: { ...request.MessageAttributes, ...reasonOf(reason) } };
     const hasRoom = Object.keys(withReason.MessageAttributes).length <= MOST_ATTRIBUTES;
     try {
       try {
-        await client.send(new sdk.SendMessageCommand(hasRoom ? withReason : request));
+        await send(hasRoom ? withReason : request);
       } catch (error) {
         // The reason may be what makes the message too long. The message matters more.
-        if (!hasRoom || !(error instanceof sdk.SQSServiceException) || error.$fault !== "client") throw error;
-        await client.send(new sdk.SendMessageCommand(request));
+        if (!hasRoom || !(error instanceof sqs.sdk.SQSServiceException) || error.$fault !== "client") throw error;
+        await send(request);
       }
     } catch (cause) {
       throw sqsError(cause, { source: settings.name, queue: target, what: "take a dead letter" });
@@ -44,17 +39,17 @@ export async function deadLettersOf(
 }
 
 /** Undefined: the queue has none, or does not tell whoever may only receive. */
-async function redriveTarget(sdk: Sdk, client: SQSClient, url: string): Promise<string | undefined> {
+async function redriveTarget(sqs: SqsConnection, url: string): Promise<string | undefined> {
   try {
-    const request = { QueueUrl: url, AttributeNames: ["RedrivePolicy" as const] };
-    const { Attributes } = await client.send(new sdk.GetQueueAttributesCommand(request));
+    const question = new sqs.sdk.GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ["RedrivePolicy"] });
+    const { Attributes } = await sqs.ask((options) => sqs.client.send(question, options));
     const policy: unknown = JSON.parse(Attributes?.["RedrivePolicy"] ?? "null");
     if (typeof policy !== "object" || policy === null || !("deadLetterTargetArn" in policy)) return undefined;
     const [account, name] = String(policy.deadLetterTargetArn).split(":").slice(-2);
-    const found = await client.send(
-      new sdk.GetQueueUrlCommand({ QueueName: name, ...(account === "" ? {} : { QueueOwnerAWSAccountId: account }) }),
-    );
-    return found.QueueUrl;
+    const owner = account === "" ? {} : { QueueOwnerAWSAccountId: account };
+    const command = new sqs.sdk.GetQueueUrlCommand({ QueueName: name, ...owner });
+    const { QueueUrl } = await sqs.ask((options) => sqs.client.send(command, options));
+    return QueueUrl;
   } catch (error) {
     const denied = error instanceof Error && /^(AccessDenied|QueueDoesNotExist)/.test(error.name);
     if (denied || error instanceof SyntaxError) return undefined;

@@ -7,14 +7,13 @@ import type {
   ChangeMessageVisibilityBatchRequestEntry,
   DeleteMessageBatchRequestEntry,
   Message,
-  SQSClient,
 } from "@aws-sdk/client-sqs";
 import type { SourceMessage } from "../../source.ts";
 import { Batch } from "../polling/batch.ts";
 import { HeldMessage } from "../polling/held-message.ts";
 import type { FetchRequest } from "../polling/poll-line.ts";
 import { attributeNumber, attributesOf } from "./sqs-attributes.ts";
-import { clientOf, type Sdk, urlOf } from "./sqs-client.ts";
+import { type Sdk, SqsConnection, urlOf } from "./sqs-client.ts";
 import { type Bury, deadLettersOf } from "./sqs-dead-letters.ts";
 import { type SqsRequest, sqsError } from "./sqs-errors.ts";
 import { LONGEST_HOLD_MS, type SqsSettings } from "./sqs-settings.ts";
@@ -22,6 +21,8 @@ import { LONGEST_HOLD_MS, type SqsSettings } from "./sqs-settings.ts";
 export interface SqsQueue {
   /** Its address, and where its dead letters go. Done by itself before the first request. */
   find(): Promise<unknown>;
+  /** Undefined: it was not found yet. */
+  hasDeadLetters(): boolean | undefined;
   fetch(request: FetchRequest): Promise<readonly SourceMessage[]>;
   close(): void;
 }
@@ -45,18 +46,21 @@ const BATCH = { most: 10, requests: 8 };
 const LATE_MS = 10_000;
 
 export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
-  const client = clientOf(sdk, settings);
+  const sqs = new SqsConnection(sdk, settings);
   const holdSeconds = Math.max(1, Math.ceil(settings.visibilityMs / 1_000));
   const firstSeconds = Math.min(holdSeconds, FIRST_HOLD_SECONDS);
   const isFifo = settings.queue.endsWith(".fifo");
   const about = (what: string): SqsRequest => ({ source: settings.name, queue: settings.queue, what });
   let found: Promise<Found> | undefined;
+  let hasDeadLetters: boolean | undefined;
   const find = async (): Promise<Found> => {
-    found ??= findQueue(sdk, client, settings);
+    const finding = (found ??= findQueue(sqs, settings));
     try {
-      return await found;
+      const queue = await finding;
+      hasDeadLetters = queue.bury !== undefined;
+      return queue;
     } catch (error) {
-      found = undefined;
+      if (found === finding) found = undefined;
       throw error;
     }
   };
@@ -64,8 +68,8 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
     ...BATCH,
     send: async (entries) => {
       const { url } = await find();
-      const request = { QueueUrl: url, Entries: entries.map(numbered) };
-      const { Failed } = await client.send(new sdk.DeleteMessageBatchCommand(request));
+      const command = new sdk.DeleteMessageBatchCommand({ QueueUrl: url, Entries: entries.map(numbered) });
+      const { Failed } = await sqs.ask((options) => sqs.client.send(command, options));
       return entries.map(({ id }, index) => failureOf(Failed, index, { ...about("delete a message"), message: id }));
     },
   });
@@ -74,7 +78,8 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
     send: async (entries) => {
       const { url } = await find();
       const Entries = entries.map((entry, index) => ({ ...numbered(entry, index), VisibilityTimeout: entry.seconds }));
-      const { Failed } = await client.send(new sdk.ChangeMessageVisibilityBatchCommand({ QueueUrl: url, Entries }));
+      const command = new sdk.ChangeMessageVisibilityBatchCommand({ QueueUrl: url, Entries });
+      const { Failed } = await sqs.ask((options) => sqs.client.send(command, options));
       const what = about("change the visibility of a message");
       return entries.map(({ id }, index) => failureOf(Failed, index, { ...what, message: id }));
     },
@@ -109,6 +114,7 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
 
   return {
     find,
+    hasDeadLetters: () => hasDeadLetters,
     fetch: ({ most, wait, signal }) =>
       mapped(about("give messages"), async () => {
         const { url, bury } = await find();
@@ -123,11 +129,11 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
           // Who repeats the request because the answer was lost is given the same messages, instead of a blocked group.
           ...(isFifo ? { ReceiveRequestAttemptId: randomUUID() } : {}),
         });
-        const options = { abortSignal: signal, requestTimeout: seconds * 1_000 + LATE_MS };
-        const { Messages = [] } = await client.send(command, options);
+        const limits = { withinMs: seconds * 1_000 + LATE_MS, signal };
+        const { Messages = [] } = await sqs.ask((options) => sqs.client.send(command, options), limits);
         return Messages.map((message) => messageOf(message, bury));
       }),
-    close: () => client.destroy(),
+    close: () => sqs.close(),
   };
 }
 
@@ -163,7 +169,7 @@ async function mapped<T>(request: SqsRequest, work: () => Promise<T>): Promise<T
   }
 }
 
-async function findQueue(sdk: Sdk, client: SQSClient, settings: SqsSettings): Promise<Found> {
-  const url = await urlOf(sdk, client, settings.queue);
-  return { url, bury: await deadLettersOf(sdk, client, url, settings) };
+async function findQueue(sqs: SqsConnection, settings: SqsSettings): Promise<Found> {
+  const url = await urlOf(sqs, settings.queue);
+  return { url, bury: await deadLettersOf(sqs, url, settings) };
 }

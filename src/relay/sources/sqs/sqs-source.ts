@@ -39,6 +39,10 @@ class SqsSource implements Source {
     });
   }
 
+  get hasDeadLetters(): boolean | undefined {
+    return this.#queue.hasDeadLetters();
+  }
+
   receive({ max, signal }: ReceiveRequest): Promise<readonly SourceMessage[]> {
     return this.#line.receive(max, signal);
   }
