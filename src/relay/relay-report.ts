@@ -21,3 +21,13 @@ export interface RelayStop {
   /** Did not end when they were told to. Their messages come again when their hold runs out. */
   readonly abandoned: number;
 }
+
+export function sum(reports: readonly RelayStop[]): RelayStop {
+  const total = { finished: 0, givenBack: 0, abandoned: 0 };
+  for (const { finished, givenBack, abandoned } of reports) {
+    total.finished += finished;
+    total.givenBack += givenBack;
+    total.abandoned += abandoned;
+  }
+  return total;
+}

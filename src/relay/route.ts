@@ -113,19 +113,18 @@ export class Route {
   }
 
   /**
-   * Takes nothing new, lets deliveries finish, then breaks them off and gives their messages back. `hurry` ends the
-   * grace period.
+   * Takes nothing new, lets deliveries finish until the grace period is over, then breaks them off and gives their
+   * messages back.
    */
-  async stop(graceMs: number, hurry: AbortSignal): Promise<RelayStop> {
+  async stop(grace: AbortSignal): Promise<RelayStop> {
     this.#running = false;
     const finishedBefore = this.#finished;
     const givenBackBefore = this.#givenBack;
-    const grace = deadline(graceMs, hurry);
     for (const delivery of this.#deliveries) if (delivery.isWaiting) delivery.abort();
     await this.#intake.stop(grace);
     await this.#untilQuiet(grace);
     for (const delivery of this.#deliveries) delivery.abort();
-    await this.#untilQuiet(deadline(ABORT_WAIT_MS));
+    await this.#untilQuiet(AbortSignal.timeout(ABORT_WAIT_MS));
     const abandoned = this.#deliveries.size;
     await this.#close();
     const givenBack = this.#givenBack - givenBackBefore;
@@ -191,9 +190,4 @@ export class Route {
     await quiet.promise;
     this.#quiet = undefined;
   }
-}
-
-function deadline(ms: number, hurry?: AbortSignal): AbortSignal {
-  const time = AbortSignal.timeout(ms);
-  return hurry === undefined ? time : AbortSignal.any([time, hurry]);
 }

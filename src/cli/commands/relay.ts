@@ -5,6 +5,9 @@ import { Flag, globalsOf } from "../flags.ts";
 import { printJson, printLine } from "../output.ts";
 import { printable } from "../printable.ts";
 
+/** For what is still being put away when the relay has stopped. */
+const LEAVE_MS = 2_000;
+
 interface RelayFlags {
   readonly config: string;
   readonly check?: true;
@@ -63,6 +66,8 @@ async function relay({ config, check, quiet }: RelayFlags, command: Command): Pr
   };
   const { abandoned } = await untilStopped(running, reload);
   if (abandoned > 0) process.exitCode = 1;
+  // What is stopped is stopped: something that was being opened for a reload, and hangs, does not keep the process.
+  setTimeout(() => process.exit(), LEAVE_MS).unref();
 }
 
 /** The first signal drains, the second hurries. */
