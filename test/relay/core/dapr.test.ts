@@ -98,6 +98,8 @@ describe("an application written for Dapr", () => {
       drop: [202, '{"status":"DROP"}'],
       gone: [404, ""],
       broken: [500, '{"status":"SUCCESS"}'],
+      long: [200, `{"why":"${"x".repeat(65_536)}","status":"RETRY"}`],
+      fits: [200, `${" ".repeat(65_536 - 19)}{"status":"SUCCESS"}`.slice(-65_536)],
     };
     receiver.answer = ({ headers }, response) => {
       const [status, body] = answers[String(headers["baton-id"])] ?? [500, ""];
@@ -110,7 +112,7 @@ describe("an application written for Dapr", () => {
       settingsOf(route([fromSource(source, { retry: later })], toUrl(receiver.url, { replies: "dapr" }))),
     );
     for (const id of Object.keys(answers)) source.put(id);
-    await until(() => source.told.length === 9, "all of them");
+    await until(() => source.told.length === 11, "all of them");
     const ends = Object.fromEntries(events.flatMap((one) => ("id" in one ? [[one.id, one.type]] : [])));
     assert.deepEqual(ends, {
       empty: "done",
@@ -122,6 +124,9 @@ describe("an application written for Dapr", () => {
       drop: "drop",
       gone: "drop",
       broken: "retry",
+      // What was cut off said RETRY.
+      long: "retry",
+      fits: "done",
     });
   });
 });

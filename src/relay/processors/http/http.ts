@@ -171,9 +171,9 @@ class HttpProcessor implements Processor {
     const signal = AbortSignal.timeout(this.#settings.connectTimeoutMs);
     const response = await this.#undici.request(url, { dispatcher: this.#agent, signal });
     const { status, body } = await replyOf(response);
-    if (status !== 200 || body === undefined)
+    if (status !== 200 || !body.isWhole)
       throw new BatonError("STORE_UNAVAILABLE", `${url.href} answered ${status}. It is asked again.`);
-    return JSON.parse(body);
+    return JSON.parse(body.text);
   }
 
   #hostOf({ origin }: URL): Host {
