@@ -13,9 +13,12 @@ const fatal = object("fatal settings", {
   ),
 });
 
-/** Names as HTTP allows them; values without line breaks, which would begin another header. */
+/**
+ * Names as HTTP allows them; values without line breaks, which would begin another header. They are what tokens are put
+ * in, and so never shown.
+ */
 const headers = convert(
-  record(text("the value of a header, on one line", (given) => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(given))),
+  record(secret("the value of a header, on one line", (given) => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(given))),
   (entries, at) => {
     const wrong = [...entries.keys()].filter((name) => !/^[!#$%&'*+.^`|~\w-]+$/.test(name));
     for (const name of wrong) at.field(name).refuse("the name of a header", name);

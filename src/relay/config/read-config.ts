@@ -67,7 +67,9 @@ async function parseFile(file: string): Promise<unknown> {
     return /\.ya?ml$/i.test(file) ? await parseYaml(written) : (JSON.parse(written) as unknown);
   } catch (cause) {
     if (cause instanceof BatonError) throw cause;
-    const [why = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n");
+    // Without the excerpts of the file that both readers show: there may be a secret in them.
+    const [said = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n");
+    const why = said.replace(/, (?:\.{3})?".*$/, "");
     throw new BatonError(
       "INVALID_INPUT",
       `${file} is not ${/\.ya?ml$/i.test(file) ? "YAML" : "JSON"}: ${why}. Nothing was started.`,

@@ -172,6 +172,35 @@ describe("the configuration", () => {
     assert.doesNotMatch(text, /hush/, "a secret is not shown");
   });
 
+  test("does not show secrets in what is wrong with it", async (t) => {
+    const http = (more: object): object => ({ ...PLAIN, processor: { ...PLAIN.processor, ...more } });
+    const values = [
+      http({ url: "http://user:hunter2@host/" }),
+      http({ url: "user:hunter2@host" }),
+      http({ url: "http://user:hun/${X:-ter2}hunter2@host/" }),
+      http({ headers: { Authorization: "Bearer hunter2\n" } }),
+      http({ headers: "Authorization: hunter2" }),
+      http({ headers: { Authorization: ["hunter2"] } }),
+      http({ url: { password: "hunter2" } }),
+      http({ signing_secrets: "whsec_hunter2" }),
+      { ...PLAIN, admin: "hunter2" },
+      { ...PLAIN, keys: { store: "//user:hunter2@host", queue: "q" } },
+    ];
+    for (const value of values) {
+      const problems = (await problemsOf(value)).join("\n");
+      assert.match(problems, /expected/);
+      assert.doesNotMatch(problems, /hunter2/);
+    }
+    const folder = folderOf(t);
+    writeFileSync(join(folder, "bad.json"), '{ "token": "hunter2", x }');
+    writeFileSync(join(folder, "worse.json"), '{ "token": hunter2 }');
+    writeFileSync(join(folder, "bad.yaml"), "token: [hunter2\nb: 2");
+    for (const name of ["bad.json", "worse.json", "bad.yaml"]) {
+      const failed = (error: Error): boolean => /is not/.test(error.message) && !error.message.includes("hunter2");
+      await assert.rejects(readConfig(join(folder, name)), failed, name);
+    }
+  });
+
   test("may be something else altogether", async () => {
     for (const value of [
       undefined,
