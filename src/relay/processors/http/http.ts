@@ -25,6 +25,8 @@ interface Host {
 const FULL_PAUSE_MS = 1_000;
 /** Added to the time for which a circuit is open: somebody has to probe first. */
 const CLOSED_PAUSE_MS = 100;
+/** A probe that has been with its receiver for so long, and has not failed, is being served. */
+const PROBE_MS = 1_000;
 /** Before an application is asked anew for its subscriptions. */
 const DISCOVERY_PAUSE_MS = 1_000;
 /** Of the hosts that messages name, so many are remembered. */
@@ -179,10 +181,9 @@ class HttpProcessor implements Processor {
   #hostOf({ origin }: URL): Host {
     const known = this.#hosts.get(origin);
     if (known !== undefined) return known;
-    const host = {
-      breaker: new Breaker(this.#context, this.#settings.breaker, origin, this.#onRoom),
-      inFlight: 0,
-    };
+    const { breaker, connectTimeoutMs } = this.#settings;
+    const probe = { target: origin, probeMs: connectTimeoutMs + PROBE_MS, onRoom: this.#onRoom };
+    const host = { breaker: new Breaker(this.#context, breaker, probe), inFlight: 0 };
     this.#hosts.set(origin, host);
     if (this.#hosts.size > MOST_HOSTS) this.#forgetOne();
     return host;
