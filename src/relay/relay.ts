@@ -1,4 +1,4 @@
-import { type AdminServer, openAdmin } from "./admin/server.ts";
+import { type AdminServer, checkToken, openAdmin } from "./admin/server.ts";
 import { Metrics } from "./admin/metrics.ts";
 import { contextOf, type RelayContext, type RelayOptions } from "./context.ts";
 import { Generation } from "./generation.ts";
@@ -108,7 +108,8 @@ export class Relay implements AsyncDisposable {
     const [old, oldAdmin] = [this.#generation, this.#admin];
     this.#generation = next;
     this.#admin = admin;
-    if (admin !== oldAdmin) void oldAdmin?.close();
+    if (admin === oldAdmin) admin?.useToken(settings.admin?.token);
+    else void oldAdmin?.close();
     next.start();
     if (old !== undefined) {
       const ending = old.stop(AbortSignal.any([this.#over.signal]));
@@ -147,10 +148,11 @@ export class Relay implements AsyncDisposable {
     await Promise.race([this.#reloading, over.promise]);
   }
 
-  /** One that listens already where the settings say is kept. */
+  /** One that listens already where the settings say is kept: nobody else could listen there. */
   async #adminFor(settings: AdminSettings | undefined): Promise<AdminServer | undefined> {
-    if (JSON.stringify(settings) === JSON.stringify(this.#admin?.settings)) return this.#admin;
-    const view = { report: () => this.report(), metrics: () => this.#metrics.text(this.report()) };
-    return settings === undefined ? undefined : await openAdmin(settings, view);
+    if (settings === undefined) return undefined;
+    checkToken(settings);
+    if (this.#admin?.isAt(settings) === true) return this.#admin;
+    return await openAdmin(settings, { report: () => this.report(), metrics: () => this.#metrics.text(this.report()) });
   }
 }
