@@ -11,6 +11,8 @@ export interface RouteReport {
   readonly waitingForKey: number;
   /** Sources that did not answer, or refused, when they were last asked. */
   readonly failing: readonly string[];
+  /** Targets to which nothing is sent now, or only a probe. */
+  readonly openCircuits: readonly string[];
 }
 
 /** How the deliveries ended that were under way when the relay was stopped. */

@@ -109,6 +109,7 @@ export class Route {
       inWork: this.#parts.slots.used,
       waitingForKey: [...this.#deliveries].filter(({ isWaiting }) => isWaiting).length,
       failing: this.#intake.failing,
+      openCircuits: this.#parts.processor.openCircuits,
     };
   }
 

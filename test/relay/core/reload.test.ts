@@ -1,8 +1,9 @@
 /** Other settings while the relay runs: what was begun goes on, and a stop in the middle is a stop. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { Receiver } from "./receiver.ts";
 import { ScriptedSource } from "./scripted-source.ts";
-import { fromSource, play, route, settingsOf, toFunction, until } from "./stage.ts";
+import { fromSource, play, route, settingsOf, toFunction, toUrl, until } from "./stage.ts";
 
 const nothing = toFunction(() => undefined);
 
@@ -65,5 +66,29 @@ describe("a reload", () => {
     assert.deepEqual(source.told, ["acknowledged long"]);
     const { givenBack } = await relay.stop();
     assert.deepEqual([givenBack, new Set(broken)], [2, new Set(["longer", "new"])]);
+  });
+
+  test("forgets the circuits of the settings that it replaces", async (context) => {
+    const receiver = await Receiver.start(context);
+    receiver.answer = (_, response) => response.writeHead(503).end();
+    const source = new ScriptedSource("cars");
+    const processor = toUrl(receiver.url, { breaker: { failures: 1, openMs: 3_600_000 } });
+    const settings = settingsOf(route([source], processor), {
+      admin: { host: "127.0.0.1", port: 0, token: undefined },
+    });
+    const { relay } = await play(context, settings);
+    const gauge = async (): Promise<string | undefined> => {
+      const text = await (await fetch(`${relay.adminUrl ?? ""}/metrics`)).text();
+      return /^baton_relay_circuit_open\{.*$/m.exec(text)?.[0];
+    };
+    assert.equal(await gauge(), undefined);
+    source.put("a");
+    await until(() => source.told.length > 0, "the circuit to open");
+    assert.equal(await gauge(), `baton_relay_circuit_open{target="${receiver.url}"} 1`);
+    receiver.answer = (_, response) => response.writeHead(204).end();
+    await relay.reload(settings);
+    source.put("b");
+    await until(() => source.told.includes("acknowledged b"), "a delivery by the new settings");
+    assert.equal(await gauge(), undefined);
   });
 });

@@ -80,6 +80,10 @@ class HttpProcessor implements Processor {
     return this.#only?.breaker.room ?? Infinity;
   }
 
+  get openCircuits(): readonly string[] {
+    return [...this.#hosts].flatMap(([origin, { breaker }]) => (breaker.isOpen ? [origin] : []));
+  }
+
   async process(message: RelayMessage): Promise<Outcome> {
     let url: URL;
     try {
