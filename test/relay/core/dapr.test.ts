@@ -86,6 +86,35 @@ describe("an application written for Dapr", () => {
     );
   });
 
+  test("that has moved its route is asked again before a 404 drops anything", async (context) => {
+    const receiver = await Receiver.start(context);
+    let path: string | undefined = "/old";
+    receiver.answer = ({ url }, response) => {
+      if (url === path) return response.writeHead(200).end();
+      if (url !== "/dapr/subscribe") return response.writeHead(404).end();
+      const subscriptions = path === undefined ? [] : [{ pubsubname: "aws", topic: "orders", route: path }];
+      return response.writeHead(200).end(JSON.stringify(subscriptions));
+    };
+    const source = new ScriptedSource("orders");
+    const target = { type: "dapr-subscription", url: receiver.url, pubsub: "aws", topic: "orders" } as const;
+    await play(context, settingsOf(route([source], toUrl(receiver.url, { target, replies: "dapr" }))));
+    const next = async (id: string): Promise<string | undefined> => {
+      const before = source.told.length;
+      source.put(id);
+      await until(() => source.told.length > before, `the end of ${id}`);
+      return source.told.at(-1);
+    };
+    assert.equal(await next("1"), "acknowledged 1");
+    path = "/new";
+    assert.equal(await next("2"), "acknowledged 2");
+    assert.equal(receiver.received.at(-1)?.url, "/new");
+    assert.equal(await next("3"), "acknowledged 3");
+    path = undefined;
+    assert.equal(await next("4"), "back 4 uncounted later");
+    const asked = receiver.received.filter(({ url }) => url === "/dapr/subscribe");
+    assert.equal(asked.length, 3);
+  });
+
   test("answers as Dapr reads them: unknown is tried again, 404 drops, nothing is success", async (context) => {
     const receiver = await Receiver.start(context);
     const answers: Readonly<Record<string, readonly [number, string]>> = {

@@ -6,7 +6,7 @@ import type { HttpSettings, RelayMessage } from "../../settings.ts";
 import type { Processor } from "../processor.ts";
 import { publicLookup } from "./addresses.ts";
 import { Breaker } from "./breaker.ts";
-import { findSubscription } from "./dapr-subscriptions.ts";
+import { Subscription } from "./dapr-subscriptions.ts";
 import { headersOf } from "./headers.ts";
 import { isUnserved, outcomeOf, type Reply } from "./reply.ts";
 import { readBody } from "./read-body.ts";
@@ -19,6 +19,12 @@ type Undici = typeof UndiciModule;
 interface Host {
   readonly breaker: Breaker;
   inFlight: number;
+}
+
+/** How a delivery went, and the status of the answer, if there was one. */
+interface Sent {
+  readonly outcome: Outcome;
+  readonly status: number | undefined;
 }
 
 /** Before a message is tried again whose host has as many requests as it may. */
@@ -51,8 +57,8 @@ class HttpProcessor implements Processor {
   readonly #hosts = new Map<string, Host>();
   /** The one host that all messages go to; undefined where the messages say. */
   readonly #only: Host | undefined;
+  readonly #subscription: Subscription | undefined;
   #fixed: URL | undefined;
-  #discovered: Promise<URL> | undefined;
 
   constructor(context: RelayContext, settings: HttpSettings, onRoom: () => void, undici: Undici) {
     const { target } = settings;
@@ -69,6 +75,10 @@ class HttpProcessor implements Processor {
       headersTimeout: 0,
       bodyTimeout: 0,
     });
+    if (target.type === "dapr-subscription") {
+      const { url, pubsub, topic } = target;
+      this.#subscription = new Subscription((one) => this.#getJson(one), url, pubsub, topic);
+    }
     this.#only = target.type === "attribute" ? undefined : this.#hostOf(new URL(target.url));
   }
 
@@ -85,24 +95,35 @@ class HttpProcessor implements Processor {
   }
 
   async process(message: RelayMessage): Promise<Outcome> {
-    let url: URL;
+    const url = await this.#find(() => this.#urlOf(message));
+    if (!(url instanceof URL)) return url;
+    const sent = await this.#sendWithin(url, message);
+    if (sent.status !== 404 || this.#subscription === undefined) return sent.outcome;
+    // An application of another version may have moved: it is asked before its message is given up.
+    const subscription = this.#subscription;
+    const anew = await this.#find(() => subscription.urlInsteadOf(url));
+    if (!(anew instanceof URL)) return anew;
+    return anew.href === url.href ? sent.outcome : (await this.#sendWithin(anew, message)).outcome;
+  }
+
+  async #find(look: () => Promise<URL>): Promise<URL | Outcome> {
     try {
-      url = await this.#urlOf(message);
+      return await look();
     } catch (error) {
       const reason = messageOf(error);
       if (error instanceof Fatal) return { type: "dead", reason };
       this.#context.tell({ type: "trouble", doing: "finding the application's subscription", error });
       return { type: "back", reason, delayMs: DISCOVERY_PAUSE_MS };
     }
+  }
+
+  /** As far as the host may have one more request. */
+  async #sendWithin(url: URL, message: RelayMessage): Promise<Sent> {
     const host = this.#only ?? this.#hostOf(url);
     if (this.#only === undefined && host.inFlight >= this.#settings.perHost)
-      return { type: "back", reason: `${url.host} has as many requests as it may.`, delayMs: FULL_PAUSE_MS };
+      return back(`${url.host} has as many requests as it may.`, FULL_PAUSE_MS);
     if (!host.breaker.enter())
-      return {
-        type: "back",
-        reason: `The circuit of ${url.host} is open.`,
-        delayMs: host.breaker.waitMs + CLOSED_PAUSE_MS,
-      };
+      return back(`The circuit of ${url.host} is open.`, host.breaker.waitMs + CLOSED_PAUSE_MS);
     host.inFlight += 1;
     try {
       return await this.#send(url, message, host.breaker);
@@ -116,25 +137,26 @@ class HttpProcessor implements Processor {
     await this.#agent.destroy();
   }
 
-  async #send(url: URL, message: RelayMessage, breaker: Breaker): Promise<Outcome> {
+  async #send(url: URL, message: RelayMessage, breaker: Breaker): Promise<Sent> {
     const { clock } = this.#context;
     const subject = message.key ?? message.id;
     try {
       const reply = await this.#request(url, message);
       if (isUnserved(reply.status)) breaker.failed(subject);
       else breaker.succeeded();
-      return outcomeOf(reply, this.#settings, clock.wall());
+      return { outcome: outcomeOf(reply, this.#settings, clock.wall()), status: reply.status };
     } catch (error) {
       if (isUnsendable(error)) {
         breaker.brokenOff();
-        return { type: "dead", reason: `The message cannot be sent by HTTP: ${messageOf(error)}` };
+        return unanswered({ type: "dead", reason: `The message cannot be sent by HTTP: ${messageOf(error)}` });
       }
       if (message.signal.aborted && !isTimeout(message.signal)) breaker.brokenOff();
       else breaker.failed(subject);
       // A look-up that led to a forbidden address.
       const refused = error instanceof Fatal ? error : error instanceof Error ? error.cause : undefined;
-      if (refused instanceof Fatal) return { type: "dead", reason: messageOf(refused) };
-      return { type: "retry", reason: `${url.host} could not be reached or broke off: ${messageOf(error)}` };
+      if (refused instanceof Fatal) return unanswered({ type: "dead", reason: messageOf(refused) });
+      const reason = `${url.host} could not be reached or broke off: ${messageOf(error)}`;
+      return unanswered({ type: "retry", reason });
     }
   }
 
@@ -159,17 +181,9 @@ class HttpProcessor implements Processor {
         return (this.#fixed ??= new URL(target.url));
       case "attribute":
         return urlOfMessage(message, target);
-      case "dapr-subscription": {
-        const { url, pubsub, topic } = target;
-        this.#discovered ??= findSubscription((one) => this.#getJson(one), url, pubsub, topic);
-        try {
-          return await this.#discovered;
-        } catch (error) {
-          // Perhaps it is not up yet: the next message asks again.
-          this.#discovered = undefined;
-          throw error;
-        }
-      }
+      case "dapr-subscription":
+        // Opened with the processor.
+        return (await this.#subscription?.url()) ?? new URL(target.url);
     }
   }
 
@@ -200,6 +214,14 @@ class HttpProcessor implements Processor {
       return;
     }
   }
+}
+
+function unanswered(outcome: Outcome): Sent {
+  return { outcome, status: undefined };
+}
+
+function back(reason: string, delayMs: number): Sent {
+  return unanswered({ type: "back", reason, delayMs });
 }
 
 async function replyOf({ statusCode, headers, body }: UndiciModule.Dispatcher.ResponseData): Promise<Reply> {
