@@ -18,12 +18,11 @@ const fatal = object("fatal settings", {
  * in, and so never shown.
  */
 const headers = convert(
-  record(secret("the value of a header, on one line", (given) => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(given))),
-  (entries, at) => {
-    const wrong = [...entries.keys()].filter((name) => !/^[!#$%&'*+.^`|~\w-]+$/.test(name));
-    for (const name of wrong) at.field(name).refuse("the name of a header", name);
-    return wrong.length > 0 ? refused : Object.fromEntries(entries);
-  },
+  record(
+    secret("the value of a header, on one line", (given) => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(given)),
+    (name) => (/^[!#$%&'*+.^`|~\w-]+$/.test(name) ? undefined : "the name of a header"),
+  ),
+  (entries) => Object.fromEntries(entries),
 );
 
 /** Standard Webhooks: 24 to 64 bytes. */

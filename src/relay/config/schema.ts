@@ -18,6 +18,8 @@ export interface Surroundings {
   readonly environment: Environment;
   /** Where relative paths in the file begin. */
   readonly folder: string;
+  /** What can only be looked at by loading it. Looked at whatever else is wrong, so that all problems are named. */
+  readonly later: (() => Promise<unknown>)[];
 }
 
 /** Where in the file a value stands. */
@@ -139,14 +141,26 @@ export function list<T>(entry: Schema<T>, least = 0): Schema<readonly T[]> {
   };
 }
 
-/** Names of the user's choice, each with a value of one kind. */
-export function record<T>(entry: Schema<T>): Schema<ReadonlyMap<string, T>> {
+/**
+ * Names of the user's choice, each with a value of one kind.
+ *
+ * @param nameRule what a name is to be instead; undefined for one that is right
+ */
+export function record<T>(
+  entry: Schema<T>,
+  nameRule: (name: string) => string | undefined = () => undefined,
+): Schema<ReadonlyMap<string, T>> {
   const expected = `names, each with ${entry.expected}`;
   return {
     expected,
     read(value, at) {
       if (!isObject(value)) return at.refuse(expected, kindOf(value));
-      const entries = Object.entries(value).map(([name, one]) => [name, entry.read(one, at.field(name))] as const);
+      const entries = Object.entries(value).map(([name, one]) => {
+        const rule = nameRule(name);
+        if (rule !== undefined) at.field(name).refuse(rule, name);
+        const read = entry.read(one, at.field(name));
+        return [name, rule === undefined ? read : refused] as const;
+      });
       const read = entries.filter((pair): pair is readonly [string, T] => pair[1] !== refused);
       return read.length === entries.length ? new Map(read) : refused;
     },

@@ -134,7 +134,7 @@ describe("the configuration", () => {
       ],
       choise: "strict",
       concurrency: "4",
-      transforms: ["zip", { type: "pick", pointer: "a" }],
+      transforms: ["zip", { type: "pick", pointer: "a" }, { type: "module", path: "./no-such-module.mjs" }],
       key: { json: "customer" },
       processor: { type: "http", url: "localhost:5000", signing_secrets: ["hush"], headers: { "a b": "c", d: "e\nf" } },
       admin: { host: "0.0.0.0" },
@@ -158,9 +158,11 @@ describe("the configuration", () => {
         "transforms[1].pointer",
         "key.json",
         "processor.url",
+        'processor.headers["a b"]',
         "processor.headers.d",
         "processor.signing_secrets[0]",
         "admin.token",
+        "transforms[2].path",
       ],
     );
     const text = problems.join("\n");
