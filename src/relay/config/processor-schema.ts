@@ -13,6 +13,16 @@ const fatal = object("fatal settings", {
   ),
 });
 
+/** With these no delivery could be sent, or each would have a connection of its own. */
+const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "expect",
+  "keep-alive",
+  "transfer-encoding",
+  "upgrade",
+]);
+
 /**
  * Names as HTTP allows them; values without line breaks, which would begin another header. They are what tokens are put
  * in, and so never shown.
@@ -20,7 +30,12 @@ const fatal = object("fatal settings", {
 const headers = convert(
   record(
     secret("the value of a header, on one line", (given) => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(given)),
-    (name) => (/^[!#$%&'*+.^`|~\w-]+$/.test(name) ? undefined : "the name of a header"),
+    (name) => {
+      if (!/^[!#$%&'*+.^`|~\w-]+$/.test(name)) return "the name of a header";
+      return OF_THE_CONNECTION.has(name.toLowerCase())
+        ? "another header: this one is about the connection, which the relay sees to"
+        : undefined;
+    },
   ),
   (entries) => Object.fromEntries(entries),
 );

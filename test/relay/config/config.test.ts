@@ -247,6 +247,20 @@ describe("the configuration", () => {
     });
   });
 
+  test("refuses headers that no delivery could be sent with", async () => {
+    const names = ["Transfer-Encoding", "Upgrade", "Keep-Alive", "Content-Length", "expect", "Connection"];
+    const headersOf = (list: readonly string[]): object => ({
+      ...PLAIN,
+      processor: { ...PLAIN.processor, headers: Object.fromEntries(list.map((name) => [name, "1"])) },
+    });
+    const problems = await problemsOf(headersOf(names));
+    assert.deepEqual(
+      problems.map((problem) => problem.split(": expected")[0]),
+      names.map((name) => `processor.headers.${name}`),
+    );
+    assert.deepEqual(await problemsOf(headersOf(["Host", "Authorization", "X-Team"])), []);
+  });
+
   test("takes a transform from a module beside it", async (t) => {
     const folder = folderOf(t);
     writeFileSync(join(folder, "own.mjs"), "export default ({ data }) => data;");
