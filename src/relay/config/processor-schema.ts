@@ -1,7 +1,19 @@
 /** What handles a message: an HTTP receiver, or a command. */
 import { DEFAULT_COMMAND, DEFAULT_HTTP, type HttpTarget, type ProcessorSettings } from "../settings.ts";
 import { object, optional, variants, withDefault } from "./fields.ts";
-import { convert, either, flag, integer, list, oneOf, record, refused, type Schema, secret, text } from "./schema.ts";
+import {
+  convert,
+  either,
+  flag,
+  integer,
+  list,
+  oneOf,
+  record,
+  type refused,
+  type Schema,
+  secret,
+  text,
+} from "./schema.ts";
 import { DAY_MS, duration, HOUR_MS, httpUrl } from "./values.ts";
 
 /** Statuses, or exit codes, that mean "do not try again". */
