@@ -4,6 +4,7 @@ import { createServer } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { DaprPubSubStatusEnum, DaprServer, LogLevel } from "@dapr/dapr";
 import { type CloudEvent, HTTP } from "cloudevents";
+import type { RouteSettings } from "../../../src/relay/index.ts";
 import { ScriptedSource } from "./scripted-source.ts";
 import { Receiver } from "./receiver.ts";
 import { fromSource, play, route, settingsOf, toUrl, until } from "./stage.ts";
@@ -195,6 +196,27 @@ describe("CloudEvents", () => {
       assert.deepEqual(Buffer.from(found["bytes"]?.data as Uint8Array), Buffer.from([1, 255]));
       for (const one of events) assert.deepEqual([one.source, one.type], ["shop", "order.placed"]);
     }
+  });
+
+  test("keep the text of JSON: its numbers are not read and written anew", async (context) => {
+    const exact = '{"n": 12345678901234567890, "price":1.10}';
+    const wrap = { source: "shop", type: "order.placed" };
+    const fields = '"specversion":"1.0","id":"e1","source":"shop","type":"order.placed"';
+    const bodyOf = async (form: RouteSettings["form"], data: string): Promise<string> => {
+      const receiver = await Receiver.start(context);
+      const source = new ScriptedSource("orders");
+      await play(context, settingsOf(route([source], toUrl(receiver.url), { form })));
+      source.put("1", { data: Buffer.from(data) });
+      await until(() => source.told.length === 1, "its end");
+      const body = String(receiver.received[0]?.body);
+      JSON.parse(body);
+      return body;
+    };
+    const wrapped = await bodyOf({ type: "cloudevents", mode: "structured", wrap }, exact);
+    assert.ok(wrapped.endsWith(`,"data":${exact}}`), wrapped);
+    assert.equal(await bodyOf({ type: "cloudevents", mode: "binary", wrap }, exact), exact);
+    const added = await bodyOf(DAPR, `{${fields},"data":${exact}}\n`);
+    assert.equal(added, `{${fields},"data":${exact},"pubsubname":"aws","topic":"orders"}`);
   });
 
   test("that are none, and are not to be wrapped, are bad data", async (context) => {
