@@ -66,8 +66,13 @@ function structured(
 
 function binary(sdk: Sdk, content: Content, facts: EventFacts, wrap: EventWrap | undefined): Formed {
   const found = eventFields(content);
-  if (found !== undefined) return formed(sdk.HTTP.binary(validate(sdk, found)), content);
-  return { ...formed(sdk.HTTP.binary(wrapped(sdk, content, facts, wrap, {})), content), data: content.data };
+  const event = found === undefined ? wrapped(sdk, content, facts, wrap, {}) : validate(sdk, found);
+  const message = formed(sdk.HTTP.binary(event), content);
+  // The SDK gives every event a time, and writes the one that it has in its own way.
+  const { "ce-time": made, ...rest } = message.headers;
+  const time = found === undefined ? (facts.sentAt === undefined ? undefined : made) : found["time"];
+  const headers = typeof time === "string" ? { ...rest, "ce-time": time } : rest;
+  return { ...message, headers, data: found === undefined ? content.data : message.data };
 }
 
 /**
@@ -145,8 +150,10 @@ function validate({ HTTP: http, CloudEvent: Event }: Sdk, fields: object): Cloud
 }
 
 function formed({ headers, body }: Message, { attributes }: Content): Formed {
-  const named = Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === "string");
-  const { "content-type": contentType, ...rest } = Object.fromEntries(named);
+  // Extensions may be numbers and flags, too.
+  const named = Object.entries(headers).filter(([, value]) => value !== undefined && value !== null);
+  const texts = Object.fromEntries(named.map(([name, value]) => [name, String(value)]));
+  const { "content-type": contentType, ...rest } = texts;
   const data = body instanceof Uint8Array ? body : Buffer.from(String(body));
   return { data, contentType: contentType?.replace(/; charset=utf-8$/i, ""), attributes, headers: rest };
 }

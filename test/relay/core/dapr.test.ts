@@ -219,6 +219,22 @@ describe("CloudEvents", () => {
     assert.equal(added, `{${fields},"data":${exact},"pubsubname":"aws","topic":"orders"}`);
   });
 
+  test("have in binary mode the headers that the standard wants, and none that they did not have", async (context) => {
+    const receiver = await Receiver.start(context);
+    const source = new ScriptedSource("orders");
+    const form = { type: "cloudevents", mode: "binary", wrap: undefined } as const;
+    await play(context, settingsOf(route([source], toUrl(receiver.url), { form, concurrency: 1 })));
+    const fields = { specversion: "1.0", source: "shop", type: "order.placed", data: {} };
+    const time = "2026-01-02T03:04:05.123456+02:00";
+    source.put("1", { data: Buffer.from(JSON.stringify({ ...fields, id: "e1", subject: 'say "hi" 5%', count: 7 })) });
+    source.put("2", { data: Buffer.from(JSON.stringify({ ...fields, id: "e2", time })) });
+    await until(() => source.told.length === 2, "both");
+    const [first, second] = receiver.received.map(({ headers }) => headers);
+    assert.equal(first?.["ce-subject"], "say%20%22hi%22%205%25");
+    assert.deepEqual([first?.["ce-count"], first?.["ce-time"]], ["7", undefined]);
+    assert.equal(second?.["ce-time"], time);
+  });
+
   test("that are none, and are not to be wrapped, are bad data", async (context) => {
     const receiver = await Receiver.start(context);
     const source = new ScriptedSource("orders");
