@@ -11,6 +11,8 @@ export interface RouteReport {
   readonly waitingForKey: number;
   /** Sources that did not answer, or refused, when they were last asked. */
   readonly failing: readonly string[];
+  /** Targets to which nothing is sent now, or only a probe. */
+  readonly openCircuits: readonly string[];
 }
 
 /** How the deliveries ended that were under way when the relay was stopped. */
@@ -20,4 +22,14 @@ export interface RelayStop {
   readonly givenBack: number;
   /** Did not end when they were told to. Their messages come again when their hold runs out. */
   readonly abandoned: number;
+}
+
+export function sum(reports: readonly RelayStop[]): RelayStop {
+  const total = { finished: 0, givenBack: 0, abandoned: 0 };
+  for (const { finished, givenBack, abandoned } of reports) {
+    total.finished += finished;
+    total.givenBack += givenBack;
+    total.abandoned += abandoned;
+  }
+  return total;
 }

@@ -1,9 +1,8 @@
-import { type AdminServer, openAdmin } from "./admin/server.ts";
+import { type AdminServer, checkToken, openAdmin } from "./admin/server.ts";
 import { Metrics } from "./admin/metrics.ts";
 import { contextOf, type RelayContext, type RelayOptions } from "./context.ts";
-import { KeyKeeper } from "./keys/key-keeper.ts";
-import type { RelayReport, RelayStop, RouteReport } from "./relay-report.ts";
-import { Route } from "./route.ts";
+import { Generation } from "./generation.ts";
+import { type RelayReport, type RelayStop, sum } from "./relay-report.ts";
 import type { AdminSettings, RelaySettings } from "./settings.ts";
 
 /** Any long time will do: the timer only keeps the process alive. */
@@ -23,13 +22,16 @@ export async function createRelay(settings: RelaySettings, options: RelayOptions
 export class Relay implements AsyncDisposable {
   readonly #context: RelayContext;
   readonly #metrics: Metrics;
-  readonly #hurry = new AbortController();
+  /** Fires when the grace period of a stop is over. */
+  readonly #over = new AbortController();
   /** Those that were replaced and are coming to their end. */
   readonly #ending = new Set<Promise<RelayStop>>();
   readonly #alive: NodeJS.Timeout = setInterval(() => undefined, KEEP_ALIVE_MS);
   #generation: Generation | undefined;
   #admin: AdminServer | undefined;
   #stop: Promise<RelayStop> | undefined;
+  /** The last of those that were asked for. They happen one after the other. */
+  #reloading: Promise<void> = Promise.resolve();
   #state: RelayReport["state"] = "starting";
 
   private constructor(options: RelayOptions) {
@@ -47,10 +49,10 @@ export class Relay implements AsyncDisposable {
     const relay = new Relay(options);
     try {
       relay.#generation = await Generation.open(relay.#context, settings);
-      await relay.#openAdmin(settings.admin);
+      relay.#admin = await relay.#adminFor(settings.admin);
     } catch (error) {
       clearInterval(relay.#alive);
-      await relay.#generation?.stop(0, AbortSignal.abort());
+      await relay.#generation?.stop(AbortSignal.abort());
       throw error;
     }
     relay.#generation.start();
@@ -70,26 +72,13 @@ export class Relay implements AsyncDisposable {
 
   /**
    * Goes on with other settings. Everything they name is opened first: if that fails it rejects, and the relay goes on
-   * as it was. What was begun comes to its end under the old settings, within the old grace period.
+   * as it was. What was begun comes to its end under the old settings, however long that takes. A relay that is stopped
+   * meanwhile stays so.
    */
   async reload(settings: RelaySettings): Promise<void> {
-    if (this.#state !== "running") return;
-    const next = await Generation.open(this.#context, settings);
-    const old = this.#generation;
-    try {
-      await this.#openAdmin(settings.admin);
-    } catch (error) {
-      await next.stop(0, AbortSignal.abort());
-      throw error;
-    }
-    this.#generation = next;
-    next.start();
-    if (old !== undefined) {
-      const ending = old.stop(old.settings.graceMs, this.#hurry.signal);
-      this.#ending.add(ending);
-      void ending.finally(() => this.#ending.delete(ending));
-    }
-    this.#context.tell({ type: "reloaded", sources: next.sourceNames });
+    const reloaded = this.#reloading.then(() => this.#replace(settings));
+    this.#reloading = reloaded.catch(() => undefined);
+    await reloaded;
   }
 
   /**
@@ -97,7 +86,7 @@ export class Relay implements AsyncDisposable {
    * ends the grace.
    */
   stop(options: { readonly graceMs?: number } = {}): Promise<RelayStop> {
-    if (this.#stop !== undefined || options.graceMs === 0) this.#hurry.abort();
+    if (this.#stop !== undefined || options.graceMs === 0) this.#over.abort();
     this.#stop ??= this.#end(options.graceMs);
     return this.#stop;
   }
@@ -106,13 +95,43 @@ export class Relay implements AsyncDisposable {
     await this.stop();
   }
 
+  async #replace(settings: RelaySettings): Promise<void> {
+    if (!this.#isRunning()) return;
+    await using opened = new AsyncDisposableStack();
+    const next = await Generation.open(this.#context, settings);
+    opened.defer(() => next.stop(AbortSignal.abort()).then(() => undefined));
+    const admin = await this.#adminFor(settings.admin);
+    if (admin !== this.#admin) opened.defer(async () => await admin?.close());
+    // Opening takes its time, and whoever stopped the relay in it must not see it start again.
+    if (!this.#isRunning()) return;
+    opened.move();
+    const [old, oldAdmin] = [this.#generation, this.#admin];
+    this.#generation = next;
+    this.#admin = admin;
+    if (admin === oldAdmin) admin?.useToken(settings.admin?.token);
+    else void oldAdmin?.close();
+    next.start();
+    if (old !== undefined) {
+      const ending = old.stop(AbortSignal.any([this.#over.signal]));
+      this.#ending.add(ending);
+      void ending.finally(() => this.#ending.delete(ending));
+    }
+    this.#context.tell({ type: "reloaded", sources: next.sourceNames });
+  }
+
+  #isRunning(): boolean {
+    return this.#state === "running";
+  }
+
   async #end(graceMs: number | undefined): Promise<RelayStop> {
     this.#state = "draining";
     const generation = this.#generation;
+    const grace = setTimeout(() => this.#over.abort(), graceMs ?? generation?.settings.graceMs ?? 0);
     const ends = [...this.#ending];
-    if (generation !== undefined)
-      ends.push(generation.stop(graceMs ?? generation.settings.graceMs, this.#hurry.signal));
+    if (generation !== undefined) ends.push(generation.stop(this.#over.signal));
     const report = sum(await Promise.all(ends));
+    await this.#reloadingIsOver();
+    clearTimeout(grace);
     this.#state = "stopped";
     await this.#admin?.close();
     clearInterval(this.#alive);
@@ -120,69 +139,20 @@ export class Relay implements AsyncDisposable {
     return report;
   }
 
-  /** One that listens already where the settings say is kept. */
-  async #openAdmin(settings: AdminSettings | undefined): Promise<void> {
-    if (JSON.stringify(settings) === JSON.stringify(this.#admin?.settings)) return;
-    const old = this.#admin;
-    const view = { report: () => this.report(), metrics: () => this.#metrics.text(this.report()) };
-    this.#admin = settings === undefined ? undefined : await openAdmin(settings, view);
-    await old?.close();
-  }
-}
-
-/** Everything that was opened for one set of settings. */
-class Generation {
-  readonly settings: RelaySettings;
-  readonly #routes: readonly Route[];
-  readonly #keeper: KeyKeeper | undefined;
-
-  private constructor(settings: RelaySettings, routes: readonly Route[], keeper: KeyKeeper | undefined) {
-    this.settings = settings;
-    this.#routes = routes;
-    this.#keeper = keeper;
+  /** It puts away what it has opened by itself; one that hangs does so when nobody waits any more. */
+  async #reloadingIsOver(): Promise<void> {
+    const { signal } = this.#over;
+    const over = Promise.withResolvers<void>();
+    signal.addEventListener("abort", () => over.resolve(), { once: true });
+    if (signal.aborted) over.resolve();
+    await Promise.race([this.#reloading, over.promise]);
   }
 
-  static async open(context: RelayContext, settings: RelaySettings): Promise<Generation> {
-    const { keys } = settings;
-    const keeper = keys === undefined ? undefined : await KeyKeeper.open(keys, context);
-    const routes: Route[] = [];
-    const generation = new Generation(settings, routes, keeper);
-    try {
-      const kept = keeper === undefined || keys === undefined ? undefined : { keeper, settings: keys };
-      for (const route of settings.routes) routes.push(await Route.open(context, route, kept));
-      if (keeper !== undefined) keeper.onChange = () => routes.forEach((route) => route.refresh());
-      return generation;
-    } catch (error) {
-      await generation.stop(0, AbortSignal.abort());
-      throw error;
-    }
+  /** One that listens already where the settings say is kept: nobody else could listen there. */
+  async #adminFor(settings: AdminSettings | undefined): Promise<AdminServer | undefined> {
+    if (settings === undefined) return undefined;
+    checkToken(settings);
+    if (this.#admin?.isAt(settings) === true) return this.#admin;
+    return await openAdmin(settings, { report: () => this.report(), metrics: () => this.#metrics.text(this.report()) });
   }
-
-  get sourceNames(): readonly string[] {
-    return this.#routes.flatMap(({ sourceNames }) => sourceNames);
-  }
-
-  start(): void {
-    for (const route of this.#routes) route.start();
-  }
-
-  report(): readonly RouteReport[] {
-    return this.#routes.map((route) => route.report());
-  }
-
-  async stop(graceMs: number, hurry: AbortSignal): Promise<RelayStop> {
-    const report = sum(await Promise.all(this.#routes.map((route) => route.stop(graceMs, hurry))));
-    await this.#keeper?.close();
-    return report;
-  }
-}
-
-function sum(reports: readonly RelayStop[]): RelayStop {
-  const total = { finished: 0, givenBack: 0, abandoned: 0 };
-  for (const { finished, givenBack, abandoned } of reports) {
-    total.finished += finished;
-    total.givenBack += givenBack;
-    total.abandoned += abandoned;
-  }
-  return total;
 }

@@ -120,23 +120,23 @@ export class Route {
       inWork: this.#parts.slots.used,
       waitingForKey: [...this.#deliveries].filter(({ isWaiting }) => isWaiting).length,
       failing: this.#intake.failing,
+      openCircuits: this.#parts.processor.openCircuits,
     };
   }
 
   /**
-   * Takes nothing new, lets deliveries finish, then breaks them off and gives their messages back. `hurry` ends the
-   * grace period.
+   * Takes nothing new, lets deliveries finish until the grace period is over, then breaks them off and gives their
+   * messages back.
    */
-  async stop(graceMs: number, hurry: AbortSignal): Promise<RelayStop> {
+  async stop(grace: AbortSignal): Promise<RelayStop> {
     this.#running = false;
     const finishedBefore = this.#finished;
     const givenBackBefore = this.#givenBack;
-    const grace = deadline(graceMs, hurry);
     for (const delivery of this.#deliveries) if (delivery.isWaiting) delivery.abort();
     await this.#intake.stop(grace);
     await this.#untilQuiet(grace);
     for (const delivery of this.#deliveries) delivery.abort();
-    await this.#untilQuiet(deadline(ABORT_WAIT_MS));
+    await this.#untilQuiet(AbortSignal.timeout(ABORT_WAIT_MS));
     const abandoned = this.#deliveries.size;
     await this.#close();
     const givenBack = this.#givenBack - givenBackBefore;
@@ -214,9 +214,4 @@ function warnOfDeadLetters(context: RelayContext, { name, deadLetter, retry }: S
       `Source ${name} has no dead letters of its own. Messages that are given up stay in it, and come back every ${retry.maxBackoffMs} ms ` +
       "until the queue itself lets go of them. Give the queue a place for dead letters, or say dead_letter in the source.",
   });
-}
-
-function deadline(ms: number, hurry?: AbortSignal): AbortSignal {
-  const time = AbortSignal.timeout(ms);
-  return hurry === undefined ? time : AbortSignal.any([time, hurry]);
 }

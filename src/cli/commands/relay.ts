@@ -2,8 +2,11 @@ import type { Command } from "commander";
 import type { Relay, RelayEvent, RelaySettings } from "../../relay/index.ts";
 import { endHelp, newCommand } from "../command.ts";
 import { Flag, globalsOf } from "../flags.ts";
-import { printJson, printLine } from "../output.ts";
+import { printError, printJson, printLine } from "../output.ts";
 import { printable } from "../printable.ts";
+
+/** For what is still being put away when the relay has stopped. */
+const LEAVE_MS = 2_000;
 
 interface RelayFlags {
   readonly config: string;
@@ -29,12 +32,12 @@ export function relayCommand(): Command {
       "",
       "SIGTERM or Ctrl-C: takes nothing new, lets deliveries finish within the grace period of the configuration, then breaks them",
       "off and gives their messages back. A second one does so at once. SIGHUP reads the configuration again; one that is wrong is",
-      "refused, and the relay goes on as it was.",
+      "refused, and the relay goes on as it was. When nobody reads standard output any more, it stops as on SIGTERM.",
     ],
     examples: ["baton relay --config relay.yaml --check", "baton relay --config relay.yaml"],
     exitCodes: [
       "0 stopped as asked; with --check, the configuration is good",
-      "1 could not start, or a delivery could not be ended",
+      "1 could not start, a delivery could not be ended, or nobody read the log any more",
     ],
   });
 }
@@ -51,6 +54,7 @@ async function relay({ config, check, quiet }: RelayFlags, command: Command): Pr
     const level = levelOf(event);
     if (quiet !== true || level !== "info") printJson({ at: new Date().toISOString(), level, ...eventFields(event) });
   };
+  const unread = untilUnread();
   const running = await createRelay(settings, { onEvent: log });
   if (running.adminUrl !== undefined)
     printJson({ at: new Date().toISOString(), level: "info", event: "admin", url: running.adminUrl });
@@ -61,15 +65,39 @@ async function relay({ config, check, quiet }: RelayFlags, command: Command): Pr
       log({ type: "trouble", doing: "reading the configuration again; the relay goes on as it was", error });
     }
   };
-  const { abandoned } = await untilStopped(running, reload);
+  const { abandoned } = await untilStopped(running, reload, unread);
   if (abandoned > 0) process.exitCode = 1;
+  // What is stopped is stopped: something that was being opened for a reload, and hangs, does not keep the process.
+  setTimeout(() => process.exit(), LEAVE_MS).unref();
+}
+
+/**
+ * Resolves when the reader of standard output has gone. Other commands leave at once then; a service has work in hand,
+ * which must not be cut off.
+ */
+function untilUnread(): Promise<void> {
+  process.stdout.removeAllListeners("error");
+  // Perhaps the same reader has both, and nobody is left to tell.
+  process.stderr.on("error", () => undefined);
+  return new Promise((resolve) => process.stdout.on("error", () => resolve()));
 }
 
 /** The first signal drains, the second hurries. */
-async function untilStopped(running: Relay, reload: () => Promise<void>): Promise<{ readonly abandoned: number }> {
+async function untilStopped(
+  running: Relay,
+  reload: () => Promise<void>,
+  unread: Promise<void>,
+): Promise<{ readonly abandoned: number }> {
   const stopped = Promise.withResolvers<Awaited<ReturnType<Relay["stop"]>>>();
   const stop = (): void => stopped.resolve(running.stop());
   const hangUp = (): void => void reload();
+  void unread.then(() => {
+    // A reader that Ctrl-C has ended with us does not hurry us.
+    if (running.report().state !== "running") return;
+    printError("Nobody reads the log any more. The relay stops; start it again with somebody who does.");
+    process.exitCode = 1;
+    stop();
+  });
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, stop);
   process.on("SIGHUP", hangUp);
   try {

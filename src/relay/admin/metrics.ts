@@ -18,7 +18,8 @@ export class Metrics {
   readonly #ended = new Map<string, number>();
   readonly #troubles = new Map<string, number>();
   readonly #durations = new Map<string, Histogram>();
-  readonly #circuits = new Map<string, number>();
+  /** Targets whose circuit was ever heard of: a gauge that is gone says less than one that is 0. */
+  readonly #targets = new Set<string>();
 
   hear(event: RelayEvent): void {
     switch (event.type) {
@@ -35,7 +36,9 @@ export class Metrics {
       case "source-trouble":
         return count(this.#troubles, `source="${label(event.source)}"`);
       case "circuit":
-        return void this.#circuits.set(`target="${label(event.target)}"`, event.state === "closed" ? 0 : 1);
+        return void this.#targets.add(event.target);
+      case "reloaded":
+        return this.#targets.clear();
       default:
     }
   }
@@ -50,7 +53,12 @@ export class Metrics {
         "Requests that a source did not answer or refused.",
         this.#troubles,
       ),
-      ...family("baton_relay_circuit_open", "gauge", "1 while the circuit of a target is not closed.", this.#circuits),
+      ...family(
+        "baton_relay_circuit_open",
+        "gauge",
+        "1 while the circuit of a target is not closed.",
+        this.#circuits(routes),
+      ),
       ...family(
         "baton_relay_slots",
         "gauge",
@@ -72,6 +80,15 @@ export class Metrics {
       ...this.#histogram(),
     ];
     return `${lines.join("\n")}\n`;
+  }
+
+  /** By what is so now, and not by what was told: those of settings that were replaced tell nothing any more. */
+  #circuits(routes: RelayReport["routes"]): [string, number][] {
+    const open = new Set(routes.flatMap(({ openCircuits }) => openCircuits));
+    return Array.from(new Set([...this.#targets, ...open]), (target) => [
+      `target="${label(target)}"`,
+      open.has(target) ? 1 : 0,
+    ]);
   }
 
   #observe(labels: string, seconds: number): void {

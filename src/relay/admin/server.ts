@@ -11,8 +11,11 @@ export interface AdminView {
 }
 
 export interface AdminServer {
-  readonly settings: AdminSettings;
   readonly url: string;
+  /** Whether it listens where these settings say. */
+  isAt(settings: AdminSettings): boolean;
+  /** From now on it asks for this token. */
+  useToken(token: string | undefined): void;
   close(): Promise<void>;
 }
 
@@ -20,11 +23,11 @@ const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"])
 
 /** Opens `/healthz`, `/readyz` and `/metrics`. On another host than loopback every request needs the token. */
 export async function openAdmin(settings: AdminSettings, view: AdminView): Promise<AdminServer> {
-  const { host, port, token } = settings;
-  if (!LOOPBACK.has(host) && token === undefined)
-    throw new InvalidInput("admin.token", token, `a token, because ${host} can be reached from other machines`);
+  const { host, port } = settings;
+  checkToken(settings);
+  let { token } = settings;
   const server = createServer((request, response) => {
-    const refusal = refusalOf(request, settings);
+    const refusal = refusalOf(request, host, token);
     if (refusal === undefined) answer(request, response, view);
     else send(response, refusal, "text/plain", "");
   });
@@ -46,7 +49,10 @@ export async function openAdmin(settings: AdminSettings, view: AdminView): Promi
   const address = server.address();
   const bound = typeof address === "object" && address !== null ? address.port : port;
   return {
-    settings,
+    isAt: (other) => other.host === host && other.port === port,
+    useToken: (other) => {
+      token = other;
+    },
     url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
     close: () =>
       new Promise((resolve) => {
@@ -54,6 +60,11 @@ export async function openAdmin(settings: AdminSettings, view: AdminView): Promi
         server.closeAllConnections();
       }),
   };
+}
+
+export function checkToken({ host, token }: AdminSettings): void {
+  if (!LOOPBACK.has(host) && token === undefined)
+    throw new InvalidInput("admin.token", token, `a token, because ${host} can be reached from other machines`);
 }
 
 function answer({ method, url }: IncomingMessage, response: ServerResponse, view: AdminView): void {
@@ -78,7 +89,7 @@ function isReady({ state, routes }: RelayReport): boolean {
 }
 
 /** A name that leads here from somebody's page is not ours: on loopback only its own names are answered. */
-function refusalOf({ headers }: IncomingMessage, { host, token }: AdminSettings): number | undefined {
+function refusalOf({ headers }: IncomingMessage, host: string, token: string | undefined): number | undefined {
   if (token !== undefined && !isSame(headers.authorization ?? "", `Bearer ${token}`)) return 401;
   if (!LOOPBACK.has(host)) return undefined;
   const name = (headers.host ?? "").replace(/:\d+$/, "").replace(/^\[|\]$/g, "");

@@ -46,22 +46,46 @@ function structured(
   wrap: EventWrap | undefined,
   extensions: Readonly<Record<string, string>>,
 ): Formed {
+  const { data, attributes } = content;
   const found = eventFields(content);
   if (found === undefined) {
-    const event = wrapped(sdk, content, facts, wrap, extensions);
-    return formed(sdk.HTTP.structured(event), content);
+    const { data: value, ...fields } = wrapped(sdk, content, facts, wrap, extensions).toJSON();
+    // Bytes stand in a field of their own.
+    const isValue = value !== undefined && !(value instanceof Uint8Array);
+    const isRaw = isValue && isJson(String(fields["datacontenttype"]));
+    const text = isRaw
+      ? withField(fields, textOf(data))
+      : JSON.stringify({ ...fields, data: isValue ? value : undefined });
+    return { data: Buffer.from(text), contentType: STRUCTURED_TYPE, attributes, headers: NO_HEADERS };
   }
   validate(sdk, found);
   const missing = Object.entries(extensions).filter(([name]) => found[name] === undefined);
-  const data =
-    missing.length === 0 ? content.data : Buffer.from(JSON.stringify({ ...found, ...Object.fromEntries(missing) }));
-  return { data, contentType: STRUCTURED_TYPE, attributes: content.attributes, headers: NO_HEADERS };
+  const whole = missing.length === 0 ? data : Buffer.from(withFields(textOf(data), Object.fromEntries(missing)));
+  return { data: whole, contentType: STRUCTURED_TYPE, attributes, headers: NO_HEADERS };
 }
 
 function binary(sdk: Sdk, content: Content, facts: EventFacts, wrap: EventWrap | undefined): Formed {
   const found = eventFields(content);
   const event = found === undefined ? wrapped(sdk, content, facts, wrap, {}) : validate(sdk, found);
-  return formed(sdk.HTTP.binary(event), content);
+  const message = formed(sdk.HTTP.binary(event), content);
+  // The SDK gives every event a time, and writes the one that it has in its own way.
+  const { "ce-time": made, ...rest } = message.headers;
+  const time = found === undefined ? (facts.sentAt === undefined ? undefined : made) : found["time"];
+  const headers = typeof time === "string" ? { ...rest, "ce-time": time } : rest;
+  return { ...message, headers, data: found === undefined ? content.data : message.data };
+}
+
+/**
+ * JSON is put in as the text that it is. A number such as 12345678901234567890 or 1.10 would be another one after it
+ * was read and written.
+ */
+function withField(fields: object, data: string): string {
+  return `${JSON.stringify(fields).slice(0, -1)},"data":${data}}`;
+}
+
+/** The same for an object's text, which has some field already. */
+function withFields(object: string, fields: object): string {
+  return `${object.trimEnd().slice(0, -1)},${JSON.stringify(fields).slice(1)}`;
 }
 
 function wrapped(
@@ -126,10 +150,16 @@ function validate({ HTTP: http, CloudEvent: Event }: Sdk, fields: object): Cloud
 }
 
 function formed({ headers, body }: Message, { attributes }: Content): Formed {
-  const named = Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === "string");
-  const { "content-type": contentType, ...rest } = Object.fromEntries(named);
+  // Extensions may be numbers and flags, too.
+  const named = Object.entries(headers).filter(([, value]) => value !== undefined && value !== null);
+  const texts = Object.fromEntries(named.map(([name, value]) => [name, String(value)]));
+  const { "content-type": contentType, ...rest } = texts;
   const data = body instanceof Uint8Array ? body : Buffer.from(String(body));
   return { data, contentType: contentType?.replace(/; charset=utf-8$/i, ""), attributes, headers: rest };
+}
+
+function textOf(data: Uint8Array): string {
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8");
 }
 
 function parseJson(bytes: Buffer): { readonly parsed: unknown } | undefined {

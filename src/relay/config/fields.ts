@@ -1,5 +1,5 @@
 /** Objects: named fields, of which some may be left out. */
-import { isObject, kindOf, type Place, refused, type Refused, type Schema } from "./schema.ts";
+import { isObject, kindOf, type Place, refused, type Refused, type Schema, shown } from "./schema.ts";
 
 export interface Field<T> {
   readonly schema: Schema<T>;
@@ -55,7 +55,7 @@ export function variants<Kinds extends Readonly<Record<string, Schema<unknown>>>
       if (!isObject(value)) return at.refuse(expected, kindOf(value));
       const kind = value[field];
       const schema = typeof kind === "string" && Object.hasOwn(kinds, kind) ? kinds[kind] : undefined;
-      if (schema === undefined) return at.field(field).refuse(`one of ${names}`, kindOf(kind));
+      if (schema === undefined) return at.field(field).refuse(`one of ${names}`, shown(kind));
       // The schema is one of the kinds.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       return schema.read(value, at) as Result | Refused;

@@ -1,7 +1,19 @@
 /** What handles a message: an HTTP receiver, or a command. */
 import { DEFAULT_COMMAND, DEFAULT_HTTP, type HttpTarget, type ProcessorSettings } from "../settings.ts";
 import { object, optional, variants, withDefault } from "./fields.ts";
-import { convert, either, flag, integer, list, oneOf, record, refused, type Schema, secret, text } from "./schema.ts";
+import {
+  convert,
+  either,
+  flag,
+  integer,
+  list,
+  oneOf,
+  record,
+  type refused,
+  type Schema,
+  secret,
+  text,
+} from "./schema.ts";
 import { DAY_MS, duration, HOUR_MS, httpUrl } from "./values.ts";
 
 /** Statuses, or exit codes, that mean "do not try again". */
@@ -13,14 +25,31 @@ const fatal = object("fatal settings", {
   ),
 });
 
-/** Names as HTTP allows them; values without line breaks, which would begin another header. */
+/** With these no delivery could be sent, or each would have a connection of its own. */
+const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "expect",
+  "keep-alive",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/**
+ * Names as HTTP allows them; values without line breaks, which would begin another header. They are what tokens are put
+ * in, and so never shown.
+ */
 const headers = convert(
-  record(text("the value of a header, on one line", (given) => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(given))),
-  (entries, at) => {
-    const wrong = [...entries.keys()].filter((name) => !/^[!#$%&'*+.^`|~\w-]+$/.test(name));
-    for (const name of wrong) at.field(name).refuse("the name of a header", name);
-    return wrong.length > 0 ? refused : Object.fromEntries(entries);
-  },
+  record(
+    secret("the value of a header, on one line", (given) => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(given)),
+    (name) => {
+      if (!/^[!#$%&'*+.^`|~\w-]+$/.test(name)) return "the name of a header";
+      return OF_THE_CONNECTION.has(name.toLowerCase())
+        ? "another header: this one is about the connection, which the relay sees to"
+        : undefined;
+    },
+  ),
+  (entries) => Object.fromEntries(entries),
 );
 
 /** Standard Webhooks: 24 to 64 bytes. */

@@ -37,10 +37,14 @@ export async function parseConfig(
   }: { readonly file?: string; readonly environment?: Environment } = {},
 ): Promise<RelaySettings> {
   const problems: Problem[] = [];
-  const at = new Place("", { environment, folder: dirname(resolve(file)) }, problems);
+  const later: (() => Promise<unknown>)[] = [];
+  const at = new Place("", { environment, folder: dirname(resolve(file)), later }, problems);
   const isOriginal = isObject(value) && "queues" in value;
   const read = (isOriginal ? original : relay).read(value, at);
-  if (read === refused) throw new ConfigInvalid(file, problems);
+  if (read === refused) {
+    await Promise.all(later.map((look) => look()));
+    throw new ConfigInvalid(file, problems);
+  }
   const routes = await Promise.all(read.routes.map(openRoute));
   const opened = routes.filter((route) => route !== refused);
   if (opened.length < routes.length) throw new ConfigInvalid(file, problems);
@@ -67,7 +71,9 @@ async function parseFile(file: string): Promise<unknown> {
     return /\.ya?ml$/i.test(file) ? await parseYaml(written) : (JSON.parse(written) as unknown);
   } catch (cause) {
     if (cause instanceof BatonError) throw cause;
-    const [why = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n");
+    // Without the excerpts of the file that both readers show: there may be a secret in them.
+    const [said = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n");
+    const why = said.replace(/, (?:\.{3})?".*$/, "");
     throw new BatonError(
       "INVALID_INPUT",
       `${file} is not ${/\.ya?ml$/i.test(file) ? "YAML" : "JSON"}: ${why}. Nothing was started.`,

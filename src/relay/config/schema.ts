@@ -18,6 +18,8 @@ export interface Surroundings {
   readonly environment: Environment;
   /** Where relative paths in the file begin. */
   readonly folder: string;
+  /** What can only be looked at by loading it. Looked at whatever else is wrong, so that all problems are named. */
+  readonly later: (() => Promise<unknown>)[];
 }
 
 /** Where in the file a value stands. */
@@ -67,7 +69,7 @@ export function text(
   return {
     expected,
     read(value, at) {
-      if (typeof value !== "string") return at.refuse(expected, show(value));
+      if (typeof value !== "string") return at.refuse(expected, shown(value));
       const filled = fillIn(value, at);
       if (filled === undefined) return refused;
       return isRight(filled) ? filled : at.refuse(expected, foundText(value, filled));
@@ -98,7 +100,7 @@ export function integer(least: number, most: number = Number.MAX_SAFE_INTEGER): 
       const given = fromEnvironment(value, at, (filled) => (/^-?\d+$/.test(filled) ? Number(filled) : undefined));
       if (given === refused) return refused;
       const isRight = typeof given === "number" && Number.isSafeInteger(given) && given >= least && given <= most;
-      return isRight ? given : at.refuse(expected, show(value));
+      return isRight ? given : at.refuse(expected, shown(value));
     },
   };
 }
@@ -108,7 +110,7 @@ export const flag: Schema<boolean> = {
   read(value, at) {
     const given = fromEnvironment(value, at, (filled) => ({ true: true, false: false })[filled]);
     if (given === refused || typeof given === "boolean") return given;
-    return at.refuse(this.expected, show(value));
+    return at.refuse(this.expected, shown(value));
   },
 };
 
@@ -118,7 +120,7 @@ export function oneOf<const Names extends readonly string[]>(...names: Names): S
   return {
     expected,
     read(value, at) {
-      if (typeof value !== "string") return at.refuse(expected, show(value));
+      if (typeof value !== "string") return at.refuse(expected, shown(value));
       const filled = fillIn(value, at);
       if (filled === undefined) return refused;
       return isName(filled) ? filled : at.refuse(expected, foundText(value, filled));
@@ -139,14 +141,26 @@ export function list<T>(entry: Schema<T>, least = 0): Schema<readonly T[]> {
   };
 }
 
-/** Names of the user's choice, each with a value of one kind. */
-export function record<T>(entry: Schema<T>): Schema<ReadonlyMap<string, T>> {
+/**
+ * Names of the user's choice, each with a value of one kind.
+ *
+ * @param nameRule what a name is to be instead; undefined for one that is right
+ */
+export function record<T>(
+  entry: Schema<T>,
+  nameRule: (name: string) => string | undefined = () => undefined,
+): Schema<ReadonlyMap<string, T>> {
   const expected = `names, each with ${entry.expected}`;
   return {
     expected,
     read(value, at) {
       if (!isObject(value)) return at.refuse(expected, kindOf(value));
-      const entries = Object.entries(value).map(([name, one]) => [name, entry.read(one, at.field(name))] as const);
+      const entries = Object.entries(value).map(([name, one]) => {
+        const rule = nameRule(name);
+        if (rule !== undefined) at.field(name).refuse(rule, name);
+        const read = entry.read(one, at.field(name));
+        return [name, rule === undefined ? read : refused] as const;
+      });
       const read = entries.filter((pair): pair is readonly [string, T] => pair[1] !== refused);
       return read.length === entries.length ? new Map(read) : refused;
     },
@@ -193,10 +207,17 @@ export function isText(value: unknown): boolean {
   return typeof value === "string";
 }
 
-/** Short, because what stands inside has a path of its own. */
+/** Only the kind: what stands inside has a path of its own, and a text in the wrong place may be a secret. */
 export function kindOf(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : `a list of ${value.length}`;
-  return isObject(value) ? "an object" : show(value);
+  if (value === undefined || value === null) return "nothing";
+  return isObject(value) ? "an object" : `a ${typeof value === "string" ? "text" : typeof value}`;
+}
+
+/** The value itself where it is a single one, without the password that a URL may have. */
+export function shown(value: unknown): string {
+  if (typeof value === "string") return show(value.replace(/(^|\/\/)\S*@/, "$1…@"));
+  return typeof value === "object" ? kindOf(value) : show(value);
 }
 
 function fromEnvironment(value: unknown, at: Place, parse: (filled: string) => unknown): unknown {
@@ -207,5 +228,5 @@ function fromEnvironment(value: unknown, at: Place, parse: (filled: string) => u
 
 /** What came out of the environment may be a secret: the variable is named, not its value. */
 function foundText(written: string, filled: string): string {
-  return written === filled ? show(written) : `${show(written)} with another value`;
+  return written === filled ? shown(written) : `${shown(written)} with another value`;
 }

@@ -75,9 +75,11 @@ export const transform: Schema<OpenTransform> = either(
     ),
     module: convert(
       object("a module transform", { type: oneOf("module"), path: text("the path of a module") }),
-      ({ path }, at): OpenTransform =>
-        () =>
-          loadModule(path, at.field("path")),
+      ({ path }, at): OpenTransform => {
+        const open: OpenTransform = () => loadModule(path, at.field("path"));
+        at.around.later.push(open);
+        return open;
+      },
     ),
   }),
 );

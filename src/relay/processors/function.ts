@@ -8,6 +8,7 @@ export function functionProcessor({ run }: FunctionSettings): Processor {
   return {
     most: Infinity,
     room: Infinity,
+    openCircuits: [],
     process: (message) => call(run, message),
     close: () => Promise.resolve(),
   };

@@ -7,6 +7,8 @@ export interface Processor {
   readonly most: number;
   /** How many more it would take on now. */
   readonly room: number;
+  /** Targets to which nothing is sent now, or only a probe. */
+  readonly openCircuits: readonly string[];
   /**
    * Handles one message. Never rejects. When the message's signal fires it comes to an end soon; what it answers then
    * is not looked at.

@@ -134,7 +134,7 @@ describe("the configuration", () => {
       ],
       choise: "strict",
       concurrency: "4",
-      transforms: ["zip", { type: "pick", pointer: "a" }],
+      transforms: ["zip", { type: "pick", pointer: "a" }, { type: "module", path: "./no-such-module.mjs" }],
       key: { json: "customer" },
       processor: { type: "http", url: "localhost:5000", signing_secrets: ["hush"], headers: { "a b": "c", d: "e\nf" } },
       admin: { host: "0.0.0.0" },
@@ -158,9 +158,11 @@ describe("the configuration", () => {
         "transforms[1].pointer",
         "key.json",
         "processor.url",
+        'processor.headers["a b"]',
         "processor.headers.d",
         "processor.signing_secrets[0]",
         "admin.token",
+        "transforms[2].path",
       ],
     );
     const text = problems.join("\n");
@@ -170,6 +172,35 @@ describe("the configuration", () => {
     assert.match(text, /sources\[1\]\.type: expected one of sqs, pubsub, baton; found "kafka"/);
     assert.match(text, /attempts: expected unlimited, or a whole number, 1 or more; found "many"/);
     assert.doesNotMatch(text, /hush/, "a secret is not shown");
+  });
+
+  test("does not show secrets in what is wrong with it", async (t) => {
+    const http = (more: object): object => ({ ...PLAIN, processor: { ...PLAIN.processor, ...more } });
+    const values = [
+      http({ url: "http://user:hunter2@host/" }),
+      http({ url: "user:hunter2@host" }),
+      http({ url: "http://user:hun/${X:-ter2}hunter2@host/" }),
+      http({ headers: { Authorization: "Bearer hunter2\n" } }),
+      http({ headers: "Authorization: hunter2" }),
+      http({ headers: { Authorization: ["hunter2"] } }),
+      http({ url: { password: "hunter2" } }),
+      http({ signing_secrets: "whsec_hunter2" }),
+      { ...PLAIN, admin: "hunter2" },
+      { ...PLAIN, keys: { store: "//user:hunter2@host", queue: "q" } },
+    ];
+    for (const value of values) {
+      const problems = (await problemsOf(value)).join("\n");
+      assert.match(problems, /expected/);
+      assert.doesNotMatch(problems, /hunter2/);
+    }
+    const folder = folderOf(t);
+    writeFileSync(join(folder, "bad.json"), '{ "token": "hunter2", x }');
+    writeFileSync(join(folder, "worse.json"), '{ "token": hunter2 }');
+    writeFileSync(join(folder, "bad.yaml"), "token: [hunter2\nb: 2");
+    for (const name of ["bad.json", "worse.json", "bad.yaml"]) {
+      const failed = (error: Error): boolean => error.message.includes("is not") && !error.message.includes("hunter2");
+      await assert.rejects(readConfig(join(folder, name)), failed, name);
+    }
   });
 
   test("may be something else altogether", async () => {
@@ -214,6 +245,20 @@ describe("the configuration", () => {
       privateAddresses: false,
       ...attribute,
     });
+  });
+
+  test("refuses headers that no delivery could be sent with", async () => {
+    const names = ["Transfer-Encoding", "Upgrade", "Keep-Alive", "Content-Length", "expect", "Connection"];
+    const headersOf = (list: readonly string[]): object => ({
+      ...PLAIN,
+      processor: { ...PLAIN.processor, headers: Object.fromEntries(list.map((name) => [name, "1"])) },
+    });
+    const problems = await problemsOf(headersOf(names));
+    assert.deepEqual(
+      problems.map((problem) => problem.split(": expected")[0]),
+      names.map((name) => `processor.headers.${name}`),
+    );
+    assert.deepEqual(await problemsOf(headersOf(["Host", "Authorization", "X-Team"])), []);
   });
 
   test("takes a transform from a module beside it", async (t) => {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { get } from "node:http";
+import { createServer } from "node:net";
 import { describe, test } from "node:test";
 import { DEFAULT_COMMAND, type CommandSettings } from "../../../src/relay/index.ts";
 import { ScriptedSource } from "./scripted-source.ts";
@@ -76,6 +77,14 @@ function ask(url: string, headers: Readonly<Record<string, string>> = {}): Promi
   });
 }
 
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
 describe("the admin surface", () => {
   test("says how the relay is, and what it has done, without a label per key", async (context) => {
     const source = new ScriptedSource("cars");
@@ -127,5 +136,42 @@ describe("the admin surface", () => {
       play(context, { ...settings, admin: { host: "0.0.0.0", port: 0, token: undefined } }),
       /admin\.token/,
     );
+  });
+
+  test("changes its token at a reload, where it listens", async (context) => {
+    const source = new ScriptedSource("cars");
+    const settings = settingsOf(
+      route(
+        [source],
+        toFunction(() => undefined),
+      ),
+    );
+    const [first, second] = ["a".repeat(32), "b".repeat(32)];
+    const port = await freePort();
+    const admin = { host: "127.0.0.1", port, token: first };
+    const { relay } = await play(context, { ...settings, admin });
+    const url = `http://127.0.0.1:${port}/metrics`;
+    const statuses = async (): Promise<unknown[]> => [
+      (await ask(url, { authorization: `Bearer ${first}` })).status,
+      (await ask(url, { authorization: `Bearer ${second}` })).status,
+    ];
+    assert.deepEqual(await statuses(), [200, 401]);
+    await relay.reload({ ...settings, admin: { ...admin, token: second } });
+    assert.deepEqual(await statuses(), [401, 200]);
+    // Settings that are refused for another reason change nothing.
+    const broken = fromSource(source, { open: () => Promise.reject(new Error("away")) });
+    await assert.rejects(
+      relay.reload({
+        ...settings,
+        routes: [
+          route(
+            [broken],
+            toFunction(() => undefined),
+          ),
+        ],
+        admin,
+      }),
+    );
+    assert.deepEqual(await statuses(), [401, 200]);
   });
 });

@@ -4,6 +4,7 @@ import { createServer } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { DaprPubSubStatusEnum, DaprServer, LogLevel } from "@dapr/dapr";
 import { type CloudEvent, HTTP } from "cloudevents";
+import type { RouteSettings } from "../../../src/relay/index.ts";
 import { ScriptedSource } from "./scripted-source.ts";
 import { Receiver } from "./receiver.ts";
 import { fromSource, play, route, settingsOf, toUrl, until } from "./stage.ts";
@@ -86,6 +87,35 @@ describe("an application written for Dapr", () => {
     );
   });
 
+  test("that has moved its route is asked again before a 404 drops anything", async (context) => {
+    const receiver = await Receiver.start(context);
+    let path: string | undefined = "/old";
+    receiver.answer = ({ url }, response) => {
+      if (url === path) return response.writeHead(200).end();
+      if (url !== "/dapr/subscribe") return response.writeHead(404).end();
+      const subscriptions = path === undefined ? [] : [{ pubsubname: "aws", topic: "orders", route: path }];
+      return response.writeHead(200).end(JSON.stringify(subscriptions));
+    };
+    const source = new ScriptedSource("orders");
+    const target = { type: "dapr-subscription", url: receiver.url, pubsub: "aws", topic: "orders" } as const;
+    await play(context, settingsOf(route([source], toUrl(receiver.url, { target, replies: "dapr" }))));
+    const next = async (id: string): Promise<string | undefined> => {
+      const before = source.told.length;
+      source.put(id);
+      await until(() => source.told.length > before, `the end of ${id}`);
+      return source.told.at(-1);
+    };
+    assert.equal(await next("1"), "acknowledged 1");
+    path = "/new";
+    assert.equal(await next("2"), "acknowledged 2");
+    assert.equal(receiver.received.at(-1)?.url, "/new");
+    assert.equal(await next("3"), "acknowledged 3");
+    path = undefined;
+    assert.equal(await next("4"), "back 4 uncounted later");
+    const asked = receiver.received.filter(({ url }) => url === "/dapr/subscribe");
+    assert.equal(asked.length, 3);
+  });
+
   test("answers as Dapr reads them: unknown is tried again, 404 drops, nothing is success", async (context) => {
     const receiver = await Receiver.start(context);
     const answers: Readonly<Record<string, readonly [number, string]>> = {
@@ -98,6 +128,8 @@ describe("an application written for Dapr", () => {
       drop: [202, '{"status":"DROP"}'],
       gone: [404, ""],
       broken: [500, '{"status":"SUCCESS"}'],
+      long: [200, `{"why":"${"x".repeat(65_536)}","status":"RETRY"}`],
+      fits: [200, `${" ".repeat(65_536 - 19)}{"status":"SUCCESS"}`.slice(-65_536)],
     };
     receiver.answer = ({ headers }, response) => {
       const [status, body] = answers[String(headers["baton-id"])] ?? [500, ""];
@@ -110,7 +142,7 @@ describe("an application written for Dapr", () => {
       settingsOf(route([fromSource(source, { retry: later })], toUrl(receiver.url, { replies: "dapr" }))),
     );
     for (const id of Object.keys(answers)) source.put(id);
-    await until(() => source.told.length === 9, "all of them");
+    await until(() => source.told.length === 11, "all of them");
     const ends = Object.fromEntries(events.flatMap((one) => ("id" in one ? [[one.id, one.type]] : [])));
     assert.deepEqual(ends, {
       empty: "done",
@@ -122,6 +154,9 @@ describe("an application written for Dapr", () => {
       drop: "drop",
       gone: "drop",
       broken: "retry",
+      // What was cut off said RETRY.
+      long: "retry",
+      fits: "done",
     });
   });
 });
@@ -161,6 +196,43 @@ describe("CloudEvents", () => {
       assert.deepEqual(Buffer.from(found["bytes"]?.data as Uint8Array), Buffer.from([1, 255]));
       for (const one of events) assert.deepEqual([one.source, one.type], ["shop", "order.placed"]);
     }
+  });
+
+  test("keep the text of JSON: its numbers are not read and written anew", async (context) => {
+    const exact = '{"n": 12345678901234567890, "price":1.10}';
+    const wrap = { source: "shop", type: "order.placed" };
+    const fields = '"specversion":"1.0","id":"e1","source":"shop","type":"order.placed"';
+    const bodyOf = async (form: RouteSettings["form"], data: string): Promise<string> => {
+      const receiver = await Receiver.start(context);
+      const source = new ScriptedSource("orders");
+      await play(context, settingsOf(route([source], toUrl(receiver.url), { form })));
+      source.put("1", { data: Buffer.from(data) });
+      await until(() => source.told.length === 1, "its end");
+      const body = String(receiver.received[0]?.body);
+      JSON.parse(body);
+      return body;
+    };
+    const wrapped = await bodyOf({ type: "cloudevents", mode: "structured", wrap }, exact);
+    assert.ok(wrapped.endsWith(`,"data":${exact}}`), wrapped);
+    assert.equal(await bodyOf({ type: "cloudevents", mode: "binary", wrap }, exact), exact);
+    const added = await bodyOf(DAPR, `{${fields},"data":${exact}}\n`);
+    assert.equal(added, `{${fields},"data":${exact},"pubsubname":"aws","topic":"orders"}`);
+  });
+
+  test("have in binary mode the headers that the standard wants, and none that they did not have", async (context) => {
+    const receiver = await Receiver.start(context);
+    const source = new ScriptedSource("orders");
+    const form = { type: "cloudevents", mode: "binary", wrap: undefined } as const;
+    await play(context, settingsOf(route([source], toUrl(receiver.url), { form, concurrency: 1 })));
+    const fields = { specversion: "1.0", source: "shop", type: "order.placed", data: {} };
+    const time = "2026-01-02T03:04:05.123456+02:00";
+    source.put("1", { data: Buffer.from(JSON.stringify({ ...fields, id: "e1", subject: 'say "hi" 5%', count: 7 })) });
+    source.put("2", { data: Buffer.from(JSON.stringify({ ...fields, id: "e2", time })) });
+    await until(() => source.told.length === 2, "both");
+    const [first, second] = receiver.received.map(({ headers }) => headers);
+    assert.equal(first?.["ce-subject"], "say%20%22hi%22%205%25");
+    assert.deepEqual([first?.["ce-count"], first?.["ce-time"]], ["7", undefined]);
+    assert.equal(second?.["ce-time"], time);
   });
 
   test("that are none, and are not to be wrapped, are bad data", async (context) => {

@@ -106,6 +106,32 @@ describe("baton relay", { concurrency: 3, timeout: 120_000 }, () => {
     assert.deepEqual([item?.state, item?.attempt], ["waiting", 0]);
   });
 
+  test("whose log nobody reads any more finishes what it has begun, and says so by its exit code", async (context) => {
+    const desk = new RelayDesk(context);
+    const receiver = await Receiver.start(context);
+    const waiting: (() => void)[] = [];
+    receiver.answer = ({ headers }, response) => {
+      const answer = (): unknown => response.writeHead(200).end();
+      return headers["baton-id"] === "short" ? answer() : waiting.push(answer);
+    };
+    const queue = await desk.queue("low");
+    const { started, lines } = desk.relay(desk.configure(receiver.url, { grace: "60s" }));
+    await eventually(() => lines.some(({ event }) => event === "started"), "the relay to start");
+    const long = await queue.submit("k1", "x", { id: "long" });
+    await eventually(() => waiting.length === 1, "a delivery to be under way");
+    started.child.stdout?.destroy();
+    // Its end is a line that nobody reads.
+    const short = await queue.submit("k2", "x", { id: "short" });
+    await short.outcome({ timeout: "45s" });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    waiting.forEach((answer) => answer());
+    const { code, stderr } = await started.finished;
+    assert.equal(code, 1, stderr);
+    assert.match(stderr, /Nobody reads the log/);
+    const { state, attempt } = await long.outcome({ timeout: "45s" });
+    assert.deepEqual([state, attempt], ["done", 1]);
+  });
+
   test("reads its configuration again on SIGHUP, and goes on as it was if that is wrong", async (context) => {
     const desk = new RelayDesk(context);
     const [old, next] = [await Receiver.start(context), await Receiver.start(context)];

@@ -1,14 +1,17 @@
 /** The small rules, each by itself: attempts, addresses, targets out of messages, header texts, slots. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { contextOf } from "../../../src/relay/context.ts";
 import { Attempts } from "../../../src/relay/delivery/attempts.ts";
 import { judge } from "../../../src/relay/delivery/verdict.ts";
 import type { RelayMessage } from "../../../src/relay/index.ts";
 import { isPublicAddress } from "../../../src/relay/processors/http/addresses.ts";
+import { Breaker } from "../../../src/relay/processors/http/breaker.ts";
 import { headerText } from "../../../src/relay/processors/http/headers.ts";
 import { retryAfterMs } from "../../../src/relay/processors/http/retry-after.ts";
 import { urlOfMessage } from "../../../src/relay/processors/http/target.ts";
 import { Slots } from "../../../src/relay/slots.ts";
+import { ManualClock } from "../../manual-clock.ts";
 import { Receiver } from "./receiver.ts";
 import { ScriptedSource } from "./scripted-source.ts";
 import { fromSource, play, route, settingsOf, toUrl, until } from "./stage.ts";
@@ -177,6 +180,31 @@ describe("a URL out of a message", () => {
     await until(() => source.told.length === 1, "its end");
     assert.match(source.told[0] ?? "", /^buried a: localhost leads to (127\.0\.0\.1|::1), which is not public/);
   });
+});
+
+test("a probe that goes on for hours does not keep the others waiting; one that fails does", async () => {
+  const clock = new ManualClock();
+  let told = 0;
+  const context = contextOf({ clock });
+  const breaker = new Breaker(
+    context,
+    { failures: 1, openMs: 10_000 },
+    { target: "http://a", probeMs: 6_000, onRoom: () => (told += 1) },
+  );
+  breaker.failed("a");
+  assert.equal(breaker.room, 0);
+  await clock.pass(10_000);
+  assert.deepEqual([breaker.room, breaker.enter(), breaker.room], [1, true, 0]);
+  await clock.pass(5_000);
+  assert.ok(breaker.isOpen);
+  breaker.failed("b");
+  await clock.pass(1_000);
+  assert.ok(breaker.isOpen, "the probe failed before its time");
+  await clock.pass(9_000);
+  assert.ok(breaker.enter());
+  told = 0;
+  await clock.pass(6_000);
+  assert.deepEqual([breaker.isOpen, breaker.room, told], [false, Infinity, 1]);
 });
 
 test("a slot goes from hand to hand, the most urgent first, and never to two", async () => {

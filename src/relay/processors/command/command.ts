@@ -23,6 +23,7 @@ export function commandProcessor(settings: CommandSettings): Processor {
   return {
     most: Infinity,
     room: Infinity,
+    openCircuits: [],
     process: async (message) => outcomeOf(await run(settings, message), settings.fatal, settings.command),
     close: () => Promise.resolve(),
   };

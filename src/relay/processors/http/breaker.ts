@@ -10,22 +10,30 @@ import type { BreakerSettings } from "../../settings.ts";
  *     └───────────────────────────── it was served ──────────────┼───────────────────────────────────────────────┤
  *                                                                └───────────────────── it was not ──────────────┘
  *
- * Failures count once per key: one key that fails for ever must not close the way for the others.
+ * A probe may be hours of work: one that has gone on for a while without failing has reached its target, and nobody
+ * waits for its end. Failures count once per key: one key that fails for ever must not close the way for the others.
  */
 export class Breaker {
   readonly #context: RelayContext;
   readonly #settings: BreakerSettings | undefined;
   readonly #target: string;
+  readonly #probeMs: number;
   readonly #onRoom: () => void;
   readonly #failing = new Set<string>();
   #state: "closed" | "open" | "probing" = "closed";
   #openUntil = 0;
   #timer: Timer | undefined;
 
-  constructor(context: RelayContext, settings: BreakerSettings | undefined, target: string, onRoom: () => void) {
+  /** @param probeMs how long a probe goes on before it counts as served; longer than it takes to connect in vain */
+  constructor(
+    context: RelayContext,
+    settings: BreakerSettings | undefined,
+    { target, probeMs, onRoom }: { readonly target: string; readonly probeMs: number; readonly onRoom: () => void },
+  ) {
     this.#context = context;
     this.#settings = settings;
     this.#target = target;
+    this.#probeMs = probeMs;
     this.#onRoom = onRoom;
   }
 
@@ -47,7 +55,11 @@ export class Breaker {
   /** Whether a delivery may go on its way; the first one after the time is over is the probe. */
   enter(): boolean {
     if (this.room === 0) return false;
-    if (this.#state === "open") this.#change("probing");
+    if (this.#state === "open") {
+      this.#change("probing");
+      this.#timer?.cancel();
+      this.#timer = this.#context.clock.setTimer(this.#probeMs, () => this.succeeded());
+    }
     return true;
   }
 

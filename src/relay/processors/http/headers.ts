@@ -26,9 +26,9 @@ function mediaType(contentType: string | undefined): string {
 }
 
 /**
- * A header has visible ASCII. Everything else, and the percent sign, is percent-encoded UTF-8: `decodeURIComponent`
- * gives it back.
+ * A header has visible ASCII. Everything else, the percent sign, and the double quote as CloudEvents want it, is
+ * percent-encoded UTF-8: `decodeURIComponent` gives it back.
  */
 export function headerText(value: string): string {
-  return value.toWellFormed().replaceAll(/[^\u0021-\u0024\u0026-\u007e]+/gu, encodeURIComponent);
+  return value.toWellFormed().replaceAll(/[^\u0021\u0023\u0024\u0026-\u007e]+/gu, encodeURIComponent);
 }

@@ -6,7 +6,7 @@ import type { HttpSettings, RelayMessage } from "../../settings.ts";
 import type { Processor } from "../processor.ts";
 import { publicLookup } from "./addresses.ts";
 import { Breaker } from "./breaker.ts";
-import { findSubscription } from "./dapr-subscriptions.ts";
+import { Subscription } from "./dapr-subscriptions.ts";
 import { headersOf } from "./headers.ts";
 import { isUnserved, outcomeOf, type Reply } from "./reply.ts";
 import { readBody } from "./read-body.ts";
@@ -21,10 +21,18 @@ interface Host {
   inFlight: number;
 }
 
+/** How a delivery went, and the status of the answer, if there was one. */
+interface Sent {
+  readonly outcome: Outcome;
+  readonly status: number | undefined;
+}
+
 /** Before a message is tried again whose host has as many requests as it may. */
 const FULL_PAUSE_MS = 1_000;
 /** Added to the time for which a circuit is open: somebody has to probe first. */
 const CLOSED_PAUSE_MS = 100;
+/** A probe that has been with its receiver for so long, and has not failed, is being served. */
+const PROBE_MS = 1_000;
 /** Before an application is asked anew for its subscriptions. */
 const DISCOVERY_PAUSE_MS = 1_000;
 /** Of the hosts that messages name, so many are remembered. */
@@ -49,8 +57,8 @@ class HttpProcessor implements Processor {
   readonly #hosts = new Map<string, Host>();
   /** The one host that all messages go to; undefined where the messages say. */
   readonly #only: Host | undefined;
+  readonly #subscription: Subscription | undefined;
   #fixed: URL | undefined;
-  #discovered: Promise<URL> | undefined;
 
   constructor(context: RelayContext, settings: HttpSettings, onRoom: () => void, undici: Undici) {
     const { target } = settings;
@@ -67,6 +75,10 @@ class HttpProcessor implements Processor {
       headersTimeout: 0,
       bodyTimeout: 0,
     });
+    if (target.type === "dapr-subscription") {
+      const { url, pubsub, topic } = target;
+      this.#subscription = new Subscription((one) => this.#getJson(one), url, pubsub, topic);
+    }
     this.#only = target.type === "attribute" ? undefined : this.#hostOf(new URL(target.url));
   }
 
@@ -78,25 +90,40 @@ class HttpProcessor implements Processor {
     return this.#only?.breaker.room ?? Infinity;
   }
 
+  get openCircuits(): readonly string[] {
+    return [...this.#hosts].flatMap(([origin, { breaker }]) => (breaker.isOpen ? [origin] : []));
+  }
+
   async process(message: RelayMessage): Promise<Outcome> {
-    let url: URL;
+    const url = await this.#find(() => this.#urlOf(message));
+    if (!(url instanceof URL)) return url;
+    const sent = await this.#sendWithin(url, message);
+    if (sent.status !== 404 || this.#subscription === undefined) return sent.outcome;
+    // An application of another version may have moved: it is asked before its message is given up.
+    const subscription = this.#subscription;
+    const anew = await this.#find(() => subscription.urlInsteadOf(url));
+    if (!(anew instanceof URL)) return anew;
+    return anew.href === url.href ? sent.outcome : (await this.#sendWithin(anew, message)).outcome;
+  }
+
+  async #find(look: () => Promise<URL>): Promise<URL | Outcome> {
     try {
-      url = await this.#urlOf(message);
+      return await look();
     } catch (error) {
       const reason = messageOf(error);
       if (error instanceof Fatal) return { type: "dead", reason };
       this.#context.tell({ type: "trouble", doing: "finding the application's subscription", error });
       return { type: "back", reason, delayMs: DISCOVERY_PAUSE_MS };
     }
+  }
+
+  /** As far as the host may have one more request. */
+  async #sendWithin(url: URL, message: RelayMessage): Promise<Sent> {
     const host = this.#only ?? this.#hostOf(url);
     if (this.#only === undefined && host.inFlight >= this.#settings.perHost)
-      return { type: "back", reason: `${url.host} has as many requests as it may.`, delayMs: FULL_PAUSE_MS };
+      return back(`${url.host} has as many requests as it may.`, FULL_PAUSE_MS);
     if (!host.breaker.enter())
-      return {
-        type: "back",
-        reason: `The circuit of ${url.host} is open.`,
-        delayMs: host.breaker.waitMs + CLOSED_PAUSE_MS,
-      };
+      return back(`The circuit of ${url.host} is open.`, host.breaker.waitMs + CLOSED_PAUSE_MS);
     host.inFlight += 1;
     try {
       return await this.#send(url, message, host.breaker);
@@ -110,25 +137,26 @@ class HttpProcessor implements Processor {
     await this.#agent.destroy();
   }
 
-  async #send(url: URL, message: RelayMessage, breaker: Breaker): Promise<Outcome> {
+  async #send(url: URL, message: RelayMessage, breaker: Breaker): Promise<Sent> {
     const { clock } = this.#context;
     const subject = message.key ?? message.id;
     try {
       const reply = await this.#request(url, message);
       if (isUnserved(reply.status)) breaker.failed(subject);
       else breaker.succeeded();
-      return outcomeOf(reply, this.#settings, clock.wall());
+      return { outcome: outcomeOf(reply, this.#settings, clock.wall()), status: reply.status };
     } catch (error) {
       if (isUnsendable(error)) {
         breaker.brokenOff();
-        return { type: "dead", reason: `The message cannot be sent by HTTP: ${messageOf(error)}` };
+        return unanswered({ type: "dead", reason: `The message cannot be sent by HTTP: ${messageOf(error)}` });
       }
       if (message.signal.aborted && !isTimeout(message.signal)) breaker.brokenOff();
       else breaker.failed(subject);
       // A look-up that led to a forbidden address.
       const refused = error instanceof Fatal ? error : error instanceof Error ? error.cause : undefined;
-      if (refused instanceof Fatal) return { type: "dead", reason: messageOf(refused) };
-      return { type: "retry", reason: `${url.host} could not be reached or broke off: ${messageOf(error)}` };
+      if (refused instanceof Fatal) return unanswered({ type: "dead", reason: messageOf(refused) });
+      const reason = `${url.host} could not be reached or broke off: ${messageOf(error)}`;
+      return unanswered({ type: "retry", reason });
     }
   }
 
@@ -153,17 +181,9 @@ class HttpProcessor implements Processor {
         return (this.#fixed ??= new URL(target.url));
       case "attribute":
         return urlOfMessage(message, target);
-      case "dapr-subscription": {
-        const { url, pubsub, topic } = target;
-        this.#discovered ??= findSubscription((one) => this.#getJson(one), url, pubsub, topic);
-        try {
-          return await this.#discovered;
-        } catch (error) {
-          // Perhaps it is not up yet: the next message asks again.
-          this.#discovered = undefined;
-          throw error;
-        }
-      }
+      case "dapr-subscription":
+        // Opened with the processor.
+        return (await this.#subscription?.url()) ?? new URL(target.url);
     }
   }
 
@@ -171,18 +191,17 @@ class HttpProcessor implements Processor {
     const signal = AbortSignal.timeout(this.#settings.connectTimeoutMs);
     const response = await this.#undici.request(url, { dispatcher: this.#agent, signal });
     const { status, body } = await replyOf(response);
-    if (status !== 200 || body === undefined)
+    if (status !== 200 || !body.isWhole)
       throw new BatonError("STORE_UNAVAILABLE", `${url.href} answered ${status}. It is asked again.`);
-    return JSON.parse(body);
+    return JSON.parse(body.text);
   }
 
   #hostOf({ origin }: URL): Host {
     const known = this.#hosts.get(origin);
     if (known !== undefined) return known;
-    const host = {
-      breaker: new Breaker(this.#context, this.#settings.breaker, origin, this.#onRoom),
-      inFlight: 0,
-    };
+    const { breaker, connectTimeoutMs } = this.#settings;
+    const probe = { target: origin, probeMs: connectTimeoutMs + PROBE_MS, onRoom: this.#onRoom };
+    const host = { breaker: new Breaker(this.#context, breaker, probe), inFlight: 0 };
     this.#hosts.set(origin, host);
     if (this.#hosts.size > MOST_HOSTS) this.#forgetOne();
     return host;
@@ -195,6 +214,14 @@ class HttpProcessor implements Processor {
       return;
     }
   }
+}
+
+function unanswered(outcome: Outcome): Sent {
+  return { outcome, status: undefined };
+}
+
+function back(reason: string, delayMs: number): Sent {
+  return unanswered({ type: "back", reason, delayMs });
 }
 
 async function replyOf({ statusCode, headers, body }: UndiciModule.Dispatcher.ResponseData): Promise<Reply> {

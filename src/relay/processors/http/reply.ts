@@ -1,13 +1,13 @@
 import { DONE, type Outcome, shorten } from "../../outcome.ts";
 import type { HttpSettings } from "../../settings.ts";
+import type { ReadBody } from "./read-body.ts";
 import { retryAfterMs } from "./retry-after.ts";
 
 /** What a receiver answered. */
 export interface Reply {
   readonly status: number;
   readonly retryAfter: string | undefined;
-  /** At most 64 KiB of it; undefined when it broke off or took too long. */
-  readonly body: string | undefined;
+  readonly body: ReadBody;
 }
 
 /** Busy or away: these say when to come again. */
@@ -27,7 +27,7 @@ export function outcomeOf(
   now: number,
 ): Outcome {
   const { status } = reply;
-  const reason = shorten(`The receiver answered ${status}${said(reply.body)}`);
+  const reason = shorten(`The receiver answered ${status}${said(reply.body.text)}`);
   if (fatal.codes.includes(status)) return { type: fatal.action === "drop" ? "drop" : "dead", reason };
   if (status >= 200 && status <= 299) return replies === "dapr" ? daprOutcome(reply) : DONE;
   // Dapr: the route is gone, and the message with it.
@@ -36,10 +36,14 @@ export function outcomeOf(
   return delayMs === undefined ? { type: "retry", reason } : { type: "retry", reason, delayMs };
 }
 
-/** As Dapr reads it: nothing, or no JSON, is success; a status that it does not know is tried again. */
+/**
+ * As Dapr reads it: nothing, or no JSON, is success; a status that it does not know is tried again. So is an answer of
+ * which a part is missing: that part may have said RETRY.
+ */
 function daprOutcome({ body }: Reply): Outcome {
-  if (body === undefined) return { type: "retry", reason: "The receiver's answer broke off." };
-  const status = daprStatus(body);
+  if (!body.isWhole)
+    return { type: "retry", reason: "The receiver's answer broke off, took too long or is over 64 KiB." };
+  const status = daprStatus(body.text);
   switch (status) {
     case undefined:
     case "SUCCESS":
@@ -69,7 +73,7 @@ function daprStatus(body: string): string | undefined {
   return typeof status === "string" ? status : JSON.stringify(status);
 }
 
-function said(body: string | undefined): string {
-  const text = body?.trim().replaceAll(/\s+/g, " ") ?? "";
+function said(body: string): string {
+  const text = body.trim().replaceAll(/\s+/g, " ");
   return text === "" ? "." : `: ${text}`;
 }
