@@ -1,7 +1,7 @@
 /** What happens to servers and connections, and what users hear of it. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { createClient } from "@redis/client";
+import { createClient, ErrorReply } from "@redis/client";
 import { startRedisServer } from "../../servers/redis-server.ts";
 import { redisEngineOn } from "../../src/engines/redis/index.ts";
 import { refuseUnfit } from "../../src/engines/redis/server-facts.ts";
@@ -132,6 +132,32 @@ test("what is asked for while the server is away fails in time, and says that no
   await cars.submit("car4", null);
   const { waiting } = await cars.status();
   assert.ok(waiting === 2 || code === "OUTCOME_UNKNOWN");
+});
+
+test("what is refused for a moment is not overtaken by what was submitted after it", async (context) => {
+  const desk = await RedisDesk.withServer(context);
+  const client = createClient({ url: desk.url });
+  await client.connect();
+  context.after(() => client.destroy());
+  let refusals = 0;
+  const send = client.sendCommand.bind(client);
+  Reflect.set(client, "sendCommand", async (...given: Parameters<typeof send>): Promise<unknown> => {
+    if (refusals === 0 || given[0][0] !== "EVALSHA") return await send(...given);
+    refusals -= 1;
+    throw new ErrorReply("LOADING Redis is loading the dataset in memory");
+  });
+  const baton = await connect(await redisEngineOn(client));
+  context.after(() => baton.close({ grace: 0 }));
+  const cars = baton.queue<number>("cars");
+  await cars.submit("other", -1);
+  const numbers = Array.from({ length: 768 }, (_, number) => number);
+  refusals = 1;
+  await cars.submitMany(numbers.map((number) => ({ key: "car1", payload: number })));
+  assert.equal(refusals, 0);
+  const seen: number[] = [];
+  cars.work(({ key, payload }) => void (key === "car1" && seen.push(payload)), { concurrency: 2 });
+  await until("all items", SOON_MS, async () => seen.length >= numbers.length);
+  assert.deepEqual(seen, numbers);
 });
 
 test("a server of another version is refused by name of what was found and what is needed", () => {

@@ -214,13 +214,17 @@ export class RedisEngine implements port.Engine {
 
   async #submit(queue: Queue, submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
     const groups = submitArguments(submissions, queue.levels);
+    let asked = 0;
     const answers = await together(
-      groups.map((args) =>
-        queue.ask("a submission", args, (result, { at }) => list(result).map((answer) => ({ answer, at })), {
-          entries: Number(args[1]),
+      groups.map((args) => {
+        const entries = Number(args[1]);
+        const keys = submissions.slice(asked, (asked += entries)).map(({ key }) => key);
+        return queue.ask("a submission", args, (result, { at }) => list(result).map((answer) => ({ answer, at })), {
+          entries,
           grows: true,
-        }),
-      ),
+          keys,
+        });
+      }),
     );
     return answers.flat().map(({ answer, at }, index) => resultOf(submissions[index], answer, at, queue.levels));
   }
