@@ -1,9 +1,10 @@
 /** What happens to servers and connections, and what users hear of it. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
 import { createClient, ErrorReply } from "@redis/client";
 import { startRedisServer } from "../../servers/redis-server.ts";
-import { redisEngineOn } from "../../src/engines/redis/index.ts";
+import { redisEngineOn, redisWake } from "../../src/engines/redis/index.ts";
 import { refuseUnfit } from "../../src/engines/redis/server-facts.ts";
 import { type Baton, connect } from "../../src/index.ts";
 import { RedisDesk, refusal, until } from "./desk.ts";
@@ -132,6 +133,35 @@ test("what is asked for while the server is away fails in time, and says that no
   await cars.submit("car4", null);
   const { waiting } = await cars.status();
   assert.ok(waiting === 2 || code === "OUTCOME_UNKNOWN");
+});
+
+test("whoever closes while the server is away does not wait for it", { timeout: 60_000 }, async (context) => {
+  const desk = await RedisDesk.withServer(context);
+  const baton = await connect(desk.url);
+  const cars = baton.queue("cars");
+  await cars.submit("car1", null);
+  await desk.server.kill();
+  // Its worker has nobody to connect to who would tell it of work.
+  const worker = cars.work(() => undefined);
+  await wait(200);
+  const closed = worker.stop().then(() => baton.close());
+  assert.equal(await Promise.race([closed, wait(SOON_MS, "still open", { ref: false })]), undefined);
+});
+
+test("wakes over a server that is away are closed too", { timeout: 60_000 }, async (context) => {
+  const desk = await RedisDesk.withServer(context);
+  const adapter = await redisWake(desk.url);
+  await desk.server.kill();
+  const listening = adapter
+    .listen(
+      "work",
+      () => undefined,
+      () => undefined,
+    )
+    .catch(() => "ended");
+  await wait(200);
+  await adapter.close();
+  assert.equal(await Promise.race([listening, wait(SOON_MS, "still connecting", { ref: false })]), "ended");
 });
 
 test("what is refused for a moment is not overtaken by what was submitted after it", async (context) => {

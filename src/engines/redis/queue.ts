@@ -166,8 +166,8 @@ export class Queue implements SignalListener {
     this.#holds.giveUp();
     this.#outcomes.giveUp();
     await this.#desk.quiet();
-    const stop = await this.#listening?.catch(() => undefined);
-    stop?.();
+    // A subscription that is just being made may wait for a server that is away, and ends with its connection.
+    this.#listening?.then((stop) => stop()).catch(() => undefined);
   }
 
   #granted(request: ClaimRequest, grants: readonly Grant[]): void {
