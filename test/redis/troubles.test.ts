@@ -94,8 +94,16 @@ test("a server that is full refuses new work and lets work end", { timeout: 30_0
   const { code, message } = await refusal(cars.submit("d", "x"));
   assert.equal(code, "STORE_FULL");
   assert.match(message, /no memory.*not accepted.*maxmemory/);
+  // A process that begins now.
+  const late = await desk.connect();
+  const lateCars = late.queue<string>("cars");
+  assert.equal((await lateCars.status()).waiting, 3);
+  const { code: newCode, message: newMessage } = await refusal(late.queue("vans").status());
+  assert.equal(newCode, "STORE_FULL");
+  assert.match(newMessage, /no memory.*[Nn]othing was done/);
+  assert.doesNotMatch(newMessage, /not accepted/);
   const done: string[] = [];
-  const worker = cars.work(
+  const worker = lateCars.work(
     async ({ key }, lease) => {
       lease.progress(0.5);
       await new Promise((resolve) => setTimeout(resolve, 300));
