@@ -156,7 +156,8 @@ export class RedisEngine implements port.Engine {
 
   async check(): Promise<readonly port.Finding[]> {
     this.#checkOpen();
-    return await check(this.#wire);
+    const [server, signals] = await Promise.all([check(this.#wire), this.#signals.check()]);
+    return [...server, ...signals];
   }
 
   close(): Promise<void> {
