@@ -29,7 +29,7 @@ test("a wake's URL that is not written as a parameter is refused without showing
   assert.throws(
     () => takeWake("sqlite:w.db?wake=nats://ada:secret%@h"),
     (error: unknown) =>
-      error instanceof InvalidInput && /^wake: .*%25/.test(error.message) && !/secret/.test(error.message),
+      error instanceof InvalidInput && /^wake: .*%25/.test(error.message) && !error.message.includes("secret"),
   );
   assert.throws(() => takeWake("sqlite:w.db?wakePrefix=a%"), /wakePrefix: .*%25/);
 });
