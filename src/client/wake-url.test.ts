@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { InvalidInput } from "../domain/errors.ts";
 import { takeWake } from "./wake-url.ts";
 
 test("a URL without a wake stays as it is", () => {
@@ -22,4 +23,13 @@ test("a wake is taken off, wherever it stands", () => {
 test("a wake's URL may have parameters of its own", () => {
   assert.equal(takeWake("sqlite:w.db?wake=nats://h?prefix=x").wake, "nats://h?prefix=x");
   assert.equal(takeWake("sqlite:w.db?wake=nats://h?prefix%3Dx%26token%3Dy").wake, "nats://h?prefix=x&token=y");
+});
+
+test("a wake's URL that is not written as a parameter is refused without showing what is in it", () => {
+  assert.throws(
+    () => takeWake("sqlite:w.db?wake=nats://ada:secret%@h"),
+    (error: unknown) =>
+      error instanceof InvalidInput && /^wake: .*%25/.test(error.message) && !error.message.includes("secret"),
+  );
+  assert.throws(() => takeWake("sqlite:w.db?wakePrefix=a%"), /wakePrefix: .*%25/);
 });

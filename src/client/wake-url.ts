@@ -1,3 +1,5 @@
+import { InvalidInput } from "../domain/errors.ts";
+
 /** A store's URL without what it says about wakes, and that. */
 export interface StoreAddress {
   readonly url: string;
@@ -17,8 +19,17 @@ export function takeWake(url: string): StoreAddress {
   const found: { wake?: string; wakePrefix?: string } = {};
   const others = parameters.filter((parameter) => {
     const [, name, value = ""] = OURS.exec(parameter) ?? [];
-    if (name === "wake" || name === "wakePrefix") found[name] = decodeURIComponent(value);
+    if (name === "wake" || name === "wakePrefix") found[name] = decoded(name, value);
     return name === undefined;
   });
   return { url: rest.length === 0 || others.length === 0 ? location : `${location}?${others.join("&")}`, ...found };
+}
+
+function decoded(name: string, value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    const shown = value.replace(/\/\/[^/?]*@/, "//…@");
+    throw new InvalidInput(name, shown, "% written as %25, and as %2525 in the password of a wake's URL");
+  }
 }

@@ -197,6 +197,23 @@ test("a carrier that is down fails nobody; it is listened to when it is back, an
   assert.equal(bed.woken, 4);
 });
 
+test("a check says what carries the wakes, whether it has hints, and what is wrong with it now", async () => {
+  const { adapters, wakes } = wakeStage(1);
+  const [adapter] = adapters;
+  const [wake] = wakes;
+  assert.ok(adapter && wake);
+  assert.partialDeepStrictEqual(await wake.check(), { severity: "ok", subject: "wakes" });
+  assert.match((await wake.check()).detail, /with hints/);
+  adapter.isDown = true;
+  const { severity, detail, advice } = await wake.check();
+  assert.equal(severity, "warning");
+  assert.match(detail, /down/);
+  assert.match(advice ?? "", /now and then/);
+  adapter.isDown = false;
+  assert.equal((await wake.check()).severity, "ok");
+  assert.deepEqual(adapter.listening, []);
+});
+
 test("strange messages are nobody's business", async () => {
   const { adapters, wakes } = wakeStage(2);
   const [bed] = await beds(wakes, 1);

@@ -1,12 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../domain/clock.ts";
 import { InvalidInput } from "../domain/errors.ts";
+import { type WakeFinding, wakeFinding, type WakeReport } from "./finding.ts";
 import { Hints } from "./hints.ts";
 import { Outbox, type Signal } from "./outbox.ts";
 import type { WakeAdapter } from "./port.ts";
 import { SharedListener } from "./shared-listener.ts";
 import { type Sleepers, Slots } from "./slots.ts";
 import { type Entry, readText } from "./text.ts";
+import { within } from "./within.ts";
 
 /** Which lease: its holder knows it by these. */
 export interface LostLease {
@@ -25,14 +27,8 @@ export interface WakeOptions {
   readonly clock?: Clock;
 }
 
-/** What an operator should know about it. */
-export interface WakeReport {
-  readonly carrier: string;
-  readonly hasHints: boolean;
-  /** The last thing that went wrong since something went well. */
-  readonly trouble: string | undefined;
-}
-
+/** A carrier that takes longer is of little use. */
+const CHECK_MS = 3_000;
 /** With a dot and the longest signal it must fit into the name of a channel of PostgreSQL, which has 63 bytes. */
 const PREFIX = /^(?=.{1,48}$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
 
@@ -56,6 +52,8 @@ export class Wake {
   readonly #work = new Map<string, Map<Sleepers, Slots>>();
   readonly #ended = new Map<string, Set<EndedListener>>();
   readonly #lost = new Set<LostLeaseListener>();
+  readonly #clock: Clock;
+  readonly #channelOf: (signal: Signal) => string;
   readonly #budgetOf: (queue: string) => string;
   #trouble: string | undefined;
   #isClosed = false;
@@ -70,6 +68,8 @@ export class Wake {
     };
     const channelOf = (signal: Signal): string => `${prefix}.${signal}`;
     this.#adapter = adapter;
+    this.#clock = clock;
+    this.#channelOf = channelOf;
     this.#budgetOf = (queue) => `${prefix}.${queue}`;
     this.#hints = new Hints(() => adapter.hints, clock, trouble);
     const { budgetOf, hints } = { budgetOf: this.#budgetOf, hints: this.#hints };
@@ -162,6 +162,35 @@ export class Wake {
 
   report(): WakeReport {
     return { carrier: this.#adapter.name, hasHints: this.#adapter.hints !== undefined, trouble: this.#trouble };
+  }
+
+  /** Tries the carrier out, and says what an operator should know: a finding for the check of the engine that is woken by it. */
+  async check(): Promise<WakeFinding> {
+    const trouble = (error: unknown): void => {
+      this.#trouble = error instanceof Error ? error.message : String(error);
+    };
+    // The clock's timers let a process end; one that does nothing but check must not, while its carrier is away.
+    const stay = setTimeout(() => undefined, CHECK_MS * 2);
+    try {
+      const answer = await within(this.#clock, CHECK_MS, this.#probe(), trouble);
+      if (answer !== undefined) this.#trouble = undefined;
+      return wakeFinding(this.report());
+    } finally {
+      clearTimeout(stay);
+    }
+  }
+
+  /** What goes wrong here would go wrong with a signal. The letter is empty, and the budget nobody's. */
+  async #probe(): Promise<void> {
+    const channel = this.#channelOf("work");
+    const stop = await this.#adapter.listen(
+      channel,
+      () => undefined,
+      () => undefined,
+    );
+    await stop();
+    await this.#adapter.publish([{ channel, text: JSON.stringify([this.#sender]) }]);
+    await this.#adapter.hints?.take(this.#budgetOf("-"));
   }
 
   /** Sends what is still to be sent, and lets go of the carrier. */

@@ -1,9 +1,10 @@
 /** What happens to servers and connections, and what users hear of it. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { createClient } from "@redis/client";
+import { setTimeout as wait } from "node:timers/promises";
+import { createClient, ErrorReply } from "@redis/client";
 import { startRedisServer } from "../../servers/redis-server.ts";
-import { redisEngineOn } from "../../src/engines/redis/index.ts";
+import { redisEngineOn, redisWake } from "../../src/engines/redis/index.ts";
 import { refuseUnfit } from "../../src/engines/redis/server-facts.ts";
 import { type Baton, connect } from "../../src/index.ts";
 import { RedisDesk, refusal, until } from "./desk.ts";
@@ -93,8 +94,16 @@ test("a server that is full refuses new work and lets work end", { timeout: 30_0
   const { code, message } = await refusal(cars.submit("d", "x"));
   assert.equal(code, "STORE_FULL");
   assert.match(message, /no memory.*not accepted.*maxmemory/);
+  // A process that begins now.
+  const late = await desk.connect();
+  const lateCars = late.queue<string>("cars");
+  assert.equal((await lateCars.status()).waiting, 3);
+  const { code: newCode, message: newMessage } = await refusal(late.queue("vans").status());
+  assert.equal(newCode, "STORE_FULL");
+  assert.match(newMessage, /no memory.*[Nn]othing was done/);
+  assert.doesNotMatch(newMessage, /not accepted/);
   const done: string[] = [];
-  const worker = cars.work(
+  const worker = lateCars.work(
     async ({ key }, lease) => {
       lease.progress(0.5);
       await new Promise((resolve) => setTimeout(resolve, 300));
@@ -132,6 +141,61 @@ test("what is asked for while the server is away fails in time, and says that no
   await cars.submit("car4", null);
   const { waiting } = await cars.status();
   assert.ok(waiting === 2 || code === "OUTCOME_UNKNOWN");
+});
+
+test("whoever closes while the server is away does not wait for it", { timeout: 60_000 }, async (context) => {
+  const desk = await RedisDesk.withServer(context);
+  const baton = await connect(desk.url);
+  const cars = baton.queue("cars");
+  await cars.submit("car1", null);
+  await desk.server.kill();
+  // Its worker has nobody to connect to who would tell it of work.
+  const worker = cars.work(() => undefined);
+  await wait(200);
+  const closed = worker.stop().then(() => baton.close());
+  assert.equal(await Promise.race([closed, wait(SOON_MS, "still open", { ref: false })]), undefined);
+});
+
+test("wakes over a server that is away are closed too", { timeout: 60_000 }, async (context) => {
+  const desk = await RedisDesk.withServer(context);
+  const adapter = await redisWake(desk.url);
+  await desk.server.kill();
+  const listening = adapter
+    .listen(
+      "work",
+      () => undefined,
+      () => undefined,
+    )
+    .catch(() => "ended");
+  await wait(200);
+  await adapter.close();
+  assert.equal(await Promise.race([listening, wait(SOON_MS, "still connecting", { ref: false })]), "ended");
+});
+
+test("what is refused for a moment is not overtaken by what was submitted after it", async (context) => {
+  const desk = await RedisDesk.withServer(context);
+  const client = createClient({ url: desk.url });
+  await client.connect();
+  context.after(() => client.destroy());
+  let refusals = 0;
+  const send = client.sendCommand.bind(client);
+  Reflect.set(client, "sendCommand", async (...given: Parameters<typeof send>): Promise<unknown> => {
+    if (refusals === 0 || given[0][0] !== "EVALSHA") return await send(...given);
+    refusals -= 1;
+    throw new ErrorReply("LOADING Redis is loading the dataset in memory");
+  });
+  const baton = await connect(await redisEngineOn(client));
+  context.after(() => baton.close({ grace: 0 }));
+  const cars = baton.queue<number>("cars");
+  await cars.submit("other", -1);
+  const numbers = Array.from({ length: 768 }, (_, number) => number);
+  refusals = 1;
+  await cars.submitMany(numbers.map((number) => ({ key: "car1", payload: number })));
+  assert.equal(refusals, 0);
+  const seen: number[] = [];
+  cars.work(({ key, payload }) => void (key === "car1" && seen.push(payload)), { concurrency: 2 });
+  await until("all items", SOON_MS, async () => seen.length >= numbers.length);
+  assert.deepEqual(seen, numbers);
 });
 
 test("a server of another version is refused by name of what was found and what is needed", () => {

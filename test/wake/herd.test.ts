@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type NatsServer, startNatsServer } from "../../servers/nats-server.ts";
-import { driveHerd, type HerdReport } from "./herd/shepherd.ts";
+import { driveHerd, type HerdPlan, type HerdReport } from "./herd/shepherd.ts";
+
+const MOST_TRIES = 3;
 
 let server: NatsServer | undefined;
 
@@ -10,22 +12,44 @@ before(async () => {
 });
 after(() => server?.stop());
 
-function drive(hints: boolean): Promise<HerdReport> {
+function drive(hints: boolean, submits: HerdPlan["submits"]): Promise<HerdReport> {
   const carrier = server?.url ?? "";
-  return driveHerd({ carrier, processes: 4, workers: 50, items: 10, hints, submits: "together" });
+  return driveHerd({ carrier, processes: 4, workers: 50, items: 10, hints, submits });
+}
+
+/**
+ * On a busy machine the processes' looks by themselves come in between, every 5 s, and what one hears late goes together. Hints that do not
+ * work do so every time.
+ */
+async function driveUntil(
+  hints: boolean,
+  submits: HerdPlan["submits"],
+  isEnough: (looks: number) => boolean,
+): Promise<readonly number[]> {
+  const tries: number[] = [];
+  do {
+    const { looks, done, runs } = await drive(hints, submits);
+    assert.deepEqual({ done, runs }, { done: 10, runs: 10 });
+    tries.push(looks);
+    if (isEnough(looks)) return tries;
+  } while (tries.length < MOST_TRIES);
+  throw new assert.AssertionError({ message: `${tries.join(", ")} claims reached the store` });
 }
 
 describe("200 idle workers in four processes", { concurrency: 1 }, () => {
-  test("with hints ask the store at most 20 times about 10 items", async (context) => {
-    const { looks, done, runs } = await drive(true);
-    context.diagnostic(`${looks} claims at the store`);
-    assert.deepEqual({ done, runs }, { done: 10, runs: 10 });
-    assert.ok(looks <= 20, `${looks} claims reached the store`);
+  test("with hints ask the store at most 20 times about 10 items that come together", async (context) => {
+    const tries = await driveUntil(true, "together", (looks) => looks <= 20);
+    context.diagnostic(`${tries.join(", ")} claims at the store`);
   });
 
-  test("without hints do each item once", async (context) => {
-    const { looks, done, runs } = await drive(false);
-    context.diagnostic(`${looks} claims at the store`);
-    assert.deepEqual({ done, runs }, { done: 10, runs: 10 });
+  test("with hints ask the store at most 22 times about 10 items that come one by one", async (context) => {
+    const tries = await driveUntil(true, "one by one", (looks) => looks <= 22);
+    context.diagnostic(`${tries.join(", ")} claims at the store`);
+  });
+
+  // What the hints are measured by: if this were small too, the tests above would say nothing.
+  test("without hints ask at least 40 times, and do each item once", async (context) => {
+    const tries = await driveUntil(false, "one by one", (looks) => looks >= 40);
+    context.diagnostic(`${tries.join(", ")} claims at the store`);
   });
 });

@@ -2,6 +2,7 @@
  * What the engine needs of a client: to send a command, to listen, to know whether the server is there. The client of the application may
  * be one for a single server, for a cluster or for sentinels; each wants its commands in another way.
  */
+import { Closed } from "../../domain/errors.ts";
 import { Channels, type Subscriber } from "./channels.ts";
 
 export interface CommandOptions {
@@ -65,7 +66,8 @@ export class Wire {
   readonly client: RedisClient;
   readonly #owned: boolean;
   readonly #onReady = new Set<() => void>();
-  #listening: Promise<Listening> | undefined;
+  /** Of our own, if there is one; it may still be connecting. */
+  #listening: PlainClient | undefined;
   #channels: Promise<Channels> | undefined;
   readonly #missed = new Set<() => void>();
   #closed = false;
@@ -104,6 +106,7 @@ export class Wire {
 
   /** Resolves when messages surely arrive, through reconnects too, until what it resolves with is called. */
   async listen(channel: string, heard: (message: string) => void): Promise<() => void> {
+    if (this.#closed) throw new Closed();
     this.#channels ??= this.#openChannels();
     const stop = await (await this.#channels).listen(channel, heard);
     return () => {
@@ -116,8 +119,7 @@ export class Wire {
     if (this.#closed) return;
     this.#closed = true;
     this.client.off("ready", this.#ready);
-    const opened = this.#listening;
-    if (!isCluster(this.client) && !isSentinel(this.client)) opened?.then((one) => one.destroy(), ignore);
+    this.#listening?.destroy();
     if (this.#owned) this.client.destroy();
     // Errors may still be on their way to one that the application keeps open, but then they are its own.
     else this.client.off("error", ignore);
@@ -128,9 +130,8 @@ export class Wire {
   };
 
   async #openChannels(): Promise<Channels> {
-    this.#listening = this.#openListening();
     try {
-      return new Channels(await this.#listening);
+      return new Channels(await this.#openListening());
     } catch (error) {
       this.#channels = undefined;
       throw error;
@@ -142,6 +143,7 @@ export class Wire {
     const { client } = this;
     if (isCluster(client) || isSentinel(client)) return client;
     const listening = client.duplicate();
+    this.#listening = listening;
     listening.on("error", ignore);
     await listening.connect();
     listening.on("ready", () => {

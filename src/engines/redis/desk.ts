@@ -24,6 +24,8 @@ const WHOLE = new Script(WHOLE_PROGRAM);
 const WORK_OPERATIONS = new Set(["submit", "claim", "hold", "unwant", "renew", "settle", "recall"]);
 /** Those that make leases. */
 const TAKING = new Set(["claim", "hold"]);
+/** Those about leases, which need not keep their place behind what is submitted. */
+const PASSING = new Set(["hold", "unwant", "renew", "settle", "recall"]);
 
 /** When something was done. */
 export interface Moment {
@@ -39,6 +41,8 @@ export interface Operation {
   readonly entries: number;
   /** It makes the store larger, which a store that is full refuses. */
   readonly grows: boolean;
+  /** It submits to these. */
+  readonly keys?: readonly string[];
   readonly answer: (result: unknown, moment: Moment) => void;
   readonly fail: (error: unknown) => void;
 }
@@ -65,6 +69,12 @@ export class Desk {
   readonly #parts: DeskParts;
   readonly #levels: string;
   readonly #asked: Operation[] = [];
+  readonly #passing: Operation[] = [];
+  /**
+   * Keys with submissions under way. More for them are not sent before the answer: a server that refuses a call for a moment, while it
+   * loads its data for instance, may do the one behind it, and items would be overtaken when the first call is sent again.
+   */
+  readonly #keysUnderWay = new Set<string>();
   #looks = false;
   #isScheduled = false;
   #underWay = 0;
@@ -77,7 +87,7 @@ export class Desk {
   }
 
   ask(operation: Operation): void {
-    this.#asked.push(operation);
+    (PASSING.has(operation.args[0] ?? "") ? this.#passing : this.#asked).push(operation);
     this.#schedule();
   }
 
@@ -89,11 +99,15 @@ export class Desk {
 
   /** Resolves when nothing is under way. */
   async quiet(): Promise<void> {
-    while (this.#underWay > 0 || this.#asked.length > 0) {
+    while (this.#underWay > 0 || this.#isAsked) {
       await new Promise<void>((resolve) => {
         this.#onQuiet.add(resolve);
       });
     }
+  }
+
+  get #isAsked(): boolean {
+    return this.#asked.length > 0 || this.#passing.length > 0;
   }
 
   #schedule(): void {
@@ -106,14 +120,17 @@ export class Desk {
   }
 
   #pump(): void {
-    while (this.#underWay < MOST_UNDER_WAY && (this.#asked.length > 0 || this.#looks)) {
+    while (this.#underWay < MOST_UNDER_WAY && (this.#isAsked || this.#looks)) {
       const operations = this.#take();
       this.#looks = false;
       const all = [...operations, ...this.#parts.companions.take()];
       if (all.length === 0) break;
+      const keys = operations.flatMap((operation) => operation.keys ?? []);
       this.#underWay += 1;
+      for (const key of keys) this.#keysUnderWay.add(key);
       void this.#send(all).finally(() => {
         this.#underWay -= 1;
+        for (const key of keys) this.#keysUnderWay.delete(key);
         this.#pump();
         for (const tell of this.#onQuiet) tell();
         this.#onQuiet.clear();
@@ -121,17 +138,23 @@ export class Desk {
     }
   }
 
+  /** Submissions that have to wait hold up what was asked for after them, except for what passes. */
   #take(): Operation[] {
+    const taken: Operation[] = [];
     let entries = 0;
     let bytes = 0;
-    let count = 0;
-    for (const operation of this.#asked) {
-      entries += operation.entries;
-      if (operation.grows) for (const one of operation.args) bytes += one.length;
-      if (count > 0 && (entries > MOST_ENTRIES || bytes > MOST_BYTES)) break;
-      count += 1;
+    for (const line of [this.#asked, this.#passing]) {
+      let count = 0;
+      for (const operation of line) {
+        if (operation.keys?.some((key) => this.#keysUnderWay.has(key)) === true) break;
+        entries += operation.entries;
+        if (operation.grows) for (const one of operation.args) bytes += one.length;
+        if (taken.length + count > 0 && (entries > MOST_ENTRIES || bytes > MOST_BYTES)) break;
+        count += 1;
+      }
+      taken.push(...line.splice(0, count));
     }
-    return this.#asked.splice(0, count);
+    return taken;
   }
 
   async #send(operations: readonly Operation[]): Promise<void> {
@@ -208,7 +231,7 @@ export class Desk {
 
   /** What the call was given, if it was, goes back at once, instead of when its leases run out. If this fails too, it is then. */
   #recall(call: string): void {
-    this.#asked.unshift({
+    this.#passing.unshift({
       what: "a recall",
       args: ["recall", call],
       entries: 1,

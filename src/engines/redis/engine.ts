@@ -1,14 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../../domain/clock.ts";
-import {
-  type BatonError,
-  Closed,
-  InvalidInput,
-  KeyBusy,
-  KeyFull,
-  LevelsDiffer,
-  QueueFull,
-} from "../../domain/errors.ts";
+import { BatonError, Closed, InvalidInput, KeyBusy, KeyFull, LevelsDiffer, QueueFull } from "../../domain/errors.ts";
 import { checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
 import type * as port from "../../engine/port.ts";
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
@@ -164,7 +156,8 @@ export class RedisEngine implements port.Engine {
 
   async check(): Promise<readonly port.Finding[]> {
     this.#checkOpen();
-    return await check(this.#wire);
+    const [server, signals] = await Promise.all([check(this.#wire), this.#signals.check()]);
+    return [...server, ...signals];
   }
 
   close(): Promise<void> {
@@ -181,9 +174,16 @@ export class RedisEngine implements port.Engine {
 
   async #declared(name: string, wanted: readonly string[]): Promise<readonly string[]> {
     const tag = queueTag(this.#prefix, name);
-    // Listed first: a queue that is listed and not there is left out; one that is there and not listed would be lost to view.
-    await this.#command(queuesKey(this.#prefix), ["SADD", queuesKey(this.#prefix), name]);
-    await this.#command(tag, ["HSETNX", tag, "levels", JSON.stringify(wanted)]);
+    const stored = await this.#levelsOf(name);
+    try {
+      // Listed first: a queue that is listed and not there is left out; one that is there and not listed would be lost to view.
+      await this.#command(queuesKey(this.#prefix), ["SADD", queuesKey(this.#prefix), name], "a new queue");
+    } catch (error) {
+      // A server that is full refuses even what would change nothing. Whoever begins then should still be able to work.
+      if (stored === undefined || !(error instanceof BatonError && error.code === "STORE_FULL")) throw error;
+    }
+    if (stored !== undefined) return stored;
+    await this.#command(tag, ["HSETNX", tag, "levels", JSON.stringify(wanted)], "a new queue");
     return (await this.#levelsOf(name)) ?? wanted;
   }
 
@@ -214,19 +214,23 @@ export class RedisEngine implements port.Engine {
 
   async #submit(queue: Queue, submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
     const groups = submitArguments(submissions, queue.levels);
+    let asked = 0;
     const answers = await together(
-      groups.map((args) =>
-        queue.ask("a submission", args, (result, { at }) => list(result).map((answer) => ({ answer, at })), {
-          entries: Number(args[1]),
+      groups.map((args) => {
+        const entries = Number(args[1]);
+        const keys = submissions.slice(asked, (asked += entries)).map(({ key }) => key);
+        return queue.ask("a submission", args, (result, { at }) => list(result).map((answer) => ({ answer, at })), {
+          entries,
           grows: true,
-        }),
-      ),
+          keys,
+        });
+      }),
     );
     return answers.flat().map(({ answer, at }, index) => resultOf(submissions[index], answer, at, queue.levels));
   }
 
-  async #command(key: string, args: string[]): Promise<unknown> {
-    return await patiently(this.#clock, args[0] ?? "a command", () => this.#wire.send(key, args));
+  async #command(key: string, args: string[], what = "a look at queues"): Promise<unknown> {
+    return await patiently(this.#clock, what, () => this.#wire.send(key, args));
   }
 
   #queue(name: string): Queue {

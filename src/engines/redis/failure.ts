@@ -54,9 +54,10 @@ export function unavailable(cause: unknown): BatonError {
 function explainReply(word: string, cause: unknown, what: string): BatonError {
   const said = cause instanceof Error ? cause.message : String(cause);
   if (word === "OOM") {
+    const meaning = what === "a submission" ? "The item was not accepted." : `It refused ${what}; nothing was done.`;
     return new BatonError(
       "STORE_FULL",
-      `Redis has no memory left: ${said}. The item was not accepted. Work goes on and frees memory; raise maxmemory, add workers, or keep finished items for a shorter time.`,
+      `Redis has no memory left: ${said}. ${meaning} Work goes on and frees memory; raise maxmemory, add workers, or keep finished items for a shorter time.`,
       { cause },
     );
   }

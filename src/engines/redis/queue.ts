@@ -11,7 +11,7 @@ import type {
 } from "../../engine/port.ts";
 import { Claims } from "./claims.ts";
 import type { Wire } from "./client.ts";
-import { Desk, type Moment } from "./desk.ts";
+import { Desk, type Moment, type Operation } from "./desk.ts";
 import { Holds } from "./holds.ts";
 import { queueNames } from "./names.ts";
 import { Outcomes } from "./outcomes.ts";
@@ -80,7 +80,7 @@ export class Queue implements SignalListener {
     what: string,
     args: readonly string[],
     read: (result: unknown, moment: Moment) => T,
-    { entries = 1, grows = false }: { readonly entries?: number; readonly grows?: boolean } = {},
+    { entries = 1, grows = false, ...rest }: Partial<Pick<Operation, "entries" | "grows" | "keys">> = {},
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#desk.ask({
@@ -88,6 +88,7 @@ export class Queue implements SignalListener {
         args,
         entries,
         grows,
+        ...rest,
         answer: (result, moment) => {
           try {
             resolve(read(result, moment));
@@ -165,8 +166,8 @@ export class Queue implements SignalListener {
     this.#holds.giveUp();
     this.#outcomes.giveUp();
     await this.#desk.quiet();
-    const stop = await this.#listening?.catch(() => undefined);
-    stop?.();
+    // A subscription that is just being made may wait for a server that is away, and ends with its connection.
+    this.#listening?.then((stop) => stop()).catch(() => undefined);
   }
 
   #granted(request: ClaimRequest, grants: readonly Grant[]): void {

@@ -3,6 +3,7 @@
  * one more for those who wait to hold a key. All are hints. The program publishes them itself, in the step that makes them true; something
  * else can carry them instead, and is then told what the program answered.
  */
+import type { Finding } from "../../engine/port.ts";
 import type { News } from "./replies.ts";
 import type { Wire } from "./client.ts";
 
@@ -28,6 +29,8 @@ export interface Signals {
   /** Resolves when signals surely arrive, through reconnects too. */
   listen(queue: string, channel: string, listener: SignalListener): Promise<() => void>;
   tell(queue: string, news: News): void;
+  /** What an operator should know of it. */
+  check(): Promise<readonly Finding[]>;
   close(): Promise<void>;
 }
 
@@ -51,6 +54,11 @@ export class RedisSignals implements Signals {
 
   tell(): void {
     // The program has.
+  }
+
+  /** The check of the server says it all. */
+  async check(): Promise<readonly Finding[]> {
+    return [];
   }
 
   async close(): Promise<void> {}

@@ -1,3 +1,4 @@
+import type { Finding } from "../../engine/port.ts";
 import type { Wake } from "../../wake/wake.ts";
 import type { News } from "./replies.ts";
 import { pairs, type SignalListener, type Signals } from "./signals.ts";
@@ -34,6 +35,10 @@ export class WakeSignals implements Signals {
     if (freed.length > 0) this.#wake.stir(queue);
     this.#wake.ended(queue, ended);
     for (const { key, fence } of pairs(lost)) this.#wake.lost({ queue, key, fence });
+  }
+
+  async check(): Promise<readonly Finding[]> {
+    return [await this.#wake.check()];
   }
 
   async close(): Promise<void> {

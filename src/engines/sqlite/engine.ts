@@ -181,8 +181,9 @@ export class SqliteEngine implements Engine {
     }
   }
 
-  check(): Promise<readonly Finding[]> {
-    return this.#store.call("check", null);
+  async check(): Promise<readonly Finding[]> {
+    const [store, outside] = await Promise.all([this.#store.call("check", null), this.#outside.check()]);
+    return [...store, ...outside];
   }
 
   /** How often this connection has looked for ready keys: what wakes are there to keep small. */

@@ -1,4 +1,5 @@
 import { HeldLeases } from "../../engine/held-leases.ts";
+import type { Finding } from "../../engine/port.ts";
 import type { Sleepers } from "../../wake/slots.ts";
 import type { Wake } from "../../wake/wake.ts";
 import type { News } from "./messages.ts";
@@ -84,6 +85,10 @@ export class ForeignOutside implements Outside {
         this.#awaited.delete(queue);
       }
     }
+  }
+
+  async check(): Promise<readonly Finding[]> {
+    return [await this.#wake.check()];
   }
 
   async close(): Promise<void> {

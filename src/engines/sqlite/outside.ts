@@ -1,4 +1,5 @@
 import { HeldLeases } from "../../engine/held-leases.ts";
+import type { Finding } from "../../engine/port.ts";
 import type { News } from "./messages.ts";
 import type { ThreadLink } from "./thread-link.ts";
 
@@ -10,6 +11,8 @@ export interface Outside {
   asleep<T>(queue: string, isClaim: boolean, wait: () => Promise<T>): Promise<T>;
   /** While this waits, somebody here wants to know how the item ends. */
   awaiting<T>(queue: string, id: string, wait: () => Promise<T>): Promise<T>;
+  /** What an operator should know of it. */
+  check(): Promise<readonly Finding[]>;
   close(): Promise<void>;
 }
 
@@ -43,6 +46,11 @@ export class OwnOutside implements Outside {
 
   awaiting<T>(_queue: string, _id: string, wait: () => Promise<T>): Promise<T> {
     return wait();
+  }
+
+  /** It has no parts that could fail on their own. */
+  async check(): Promise<readonly Finding[]> {
+    return [];
   }
 
   async close(): Promise<void> {}
