@@ -33,7 +33,10 @@ export class QueueOutcomes {
           signal.removeEventListener("abort", give);
           resolve(outcome);
         },
-        reject,
+        reject: (error) => {
+          signal.removeEventListener("abort", give);
+          reject(error);
+        },
       };
       signal.addEventListener("abort", give, { once: true });
       this.#waiting.add(waiting);
