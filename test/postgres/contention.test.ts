@@ -157,7 +157,10 @@ test("counters of several queues are locked in one order", { timeout: 60_000 }, 
   await blocker.query("BEGIN");
   assert.equal((await blocker.query(counterOf(second))).rowCount, 1);
   // It asks for the second queue first, and still has the counter of the first when it waits for that of the second.
-  const submitted = engine.submit([second, first].map((queue) => ({ ...entry, queue, key: "k", id: queue })));
+  const submitted = engine.submit([
+    { ...entry, queue: second, key: "k", id: "b" },
+    { ...entry, queue: first, key: "k", id: "a" },
+  ]);
   await until("the counter of the first queue", WITHIN_MS, async () =>
     (await common().query(counterOf(first), url)).rowCount === 0 ? true : undefined,
   );

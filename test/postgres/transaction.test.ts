@@ -186,6 +186,18 @@ test("of what is delayed in a transaction and what comes after it, the latest st
   assert.equal((await settings.item("older"))?.state, "replaced");
 });
 
+test("limits count what the transaction itself has submitted", async (context) => {
+  const { baton, client } = await stage(context);
+  const small = baton.queue<number>("small", { limits: { perKey: 3, perQueue: 5 } });
+  await client.query("BEGIN");
+  for (let count = 0; count < 3; count += 1) await small.submit("k", count, { transaction: client });
+  assert.equal((await refusal(small.submit("k", 3, { transaction: client }))).code, "KEY_FULL");
+  for (let count = 0; count < 2; count += 1) await small.submit("l", count, { transaction: client });
+  assert.equal((await refusal(small.submit("m", 0, { transaction: client }))).code, "QUEUE_FULL");
+  await client.query("COMMIT");
+  assert.equal((await small.status()).waiting, 5);
+});
+
 test("what cannot be promised within a transaction is refused", async (context) => {
   const { cars, client } = await stage(context);
   await client.query("BEGIN");

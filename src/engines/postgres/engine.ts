@@ -224,7 +224,9 @@ export class PostgresEngine implements Engine {
   }
 
   async check(): Promise<readonly Finding[]> {
-    return await this.#call(() => check(this.#link, this.#schema));
+    const findings = await this.#call(() => check(this.#link, this.#schema));
+    const wake = this.#store.wakeFinding();
+    return wake === undefined ? findings : [...findings, wake];
   }
 
   locks(): Locks {

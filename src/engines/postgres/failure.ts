@@ -100,6 +100,8 @@ export function describeFailure(error: unknown, where: string): BatonError {
 /** Of a connection that could not be had: nothing was sent. */
 export function describeConnectFailure(error: unknown, where: string): BatonError {
   if (error instanceof BatonError) return error;
+  // The server was reached, and would not let us make or use the schema.
+  if (sqlState(error) === INSUFFICIENT_PRIVILEGE) return describeFailure(error, where);
   const text = error instanceof Error ? error.message : String(error);
   const advice = ((): string => {
     switch (sqlState(error)) {

@@ -2,6 +2,7 @@ import { type Clock, instant, type Timer } from "../../domain/clock.ts";
 import { Closed, InvalidInput } from "../../domain/errors.ts";
 import type {
   ClaimRequest,
+  Finding,
   Grant,
   HoldRequest,
   Lease,
@@ -380,6 +381,21 @@ export class Store implements LaneWork {
         this.ended(integer(row, 0), false);
       }
     }
+  }
+
+  /** What carries signals in place of NOTIFY. */
+  wakeFinding(): Finding | undefined {
+    const report = this.#parts.wake?.report();
+    if (report === undefined) return undefined;
+    const { carrier, hasHints, trouble } = report;
+    if (trouble === undefined)
+      return { severity: "ok", subject: "Wakes", detail: `carried by ${carrier}${hasHints ? ", with hints" : ""}` };
+    return {
+      severity: "warning",
+      subject: "Wakes",
+      detail: `carried by ${carrier}, which fails (${trouble}): workers look every two seconds instead`,
+      advice: "Check that it runs, and its address in ?wake=….",
+    };
   }
 
   /** What is due; holds; outcomes; and the word that somebody still sleeps. */

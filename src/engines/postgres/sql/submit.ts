@@ -224,11 +224,14 @@ BEGIN
       RETURN QUERY SELECT i, 2, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
     END IF;
     SELECT x.waiting + x.delayed INTO size FROM ${s}.key x WHERE x.queue = qs[i] AND x.name = names[i];
-    IF coalesce(modes[i], 'fifo') = 'fifo' AND coalesce(size, 0) >= key_limits[i] THEN
+    -- And what this transaction, or one that was just committed, has submitted before.
+    size := coalesce(size, 0) + (SELECT count(*) FROM ${s}.delayed d WHERE d.queue = qs[i] AND d.key = names[i] AND NOT d.counted);
+    IF coalesce(modes[i], 'fifo') = 'fifo' AND size >= key_limits[i] THEN
       RETURN QUERY SELECT i, 4, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
     END IF;
     SELECT coalesce(sum(c.total), 0) INTO total FROM ${s}.counter c WHERE c.queue = qs[i];
-    IF total >= queue_limits[i] AND NOT (modes[i] = 'latest' AND coalesce(size, 0) > 0) THEN
+    total := total + (SELECT count(*) FROM ${s}.delayed d WHERE d.queue = qs[i] AND NOT d.counted);
+    IF total >= queue_limits[i] AND NOT (modes[i] = 'latest' AND size > 0) THEN
       RETURN QUERY SELECT i, 5, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
     END IF;
     given := coalesce(given, '@' || to_hex(o));
