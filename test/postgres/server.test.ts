@@ -1,5 +1,7 @@
 /** What becomes of the work when the server or a connection goes away; and what is refused. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createConnection, createServer } from "node:net";
 import { after, before, test } from "node:test";
 import { Client, Pool } from "pg";
 import { type PostgresServer, startPostgres } from "../../servers/postgres.ts";
@@ -185,6 +187,65 @@ test("whoever lost a key is told by the one who took it", { timeout: 60_000 }, a
   assert.equal(taken?.lease.key, "car1");
   assert.equal(await told.promise, grant?.lease.fence);
   await Promise.all([first.close(), second.close()]);
+});
+
+test("a connection that falls silent is given up, and another is made", { timeout: 60_000 }, async (context) => {
+  const { url } = await PostgresDesk.withDatabase(context, common());
+  const { port } = new URL(url);
+  let isMute = false;
+  const proxy = createServer((near) => {
+    const far = createConnection(Number(port), "127.0.0.1");
+    const isOld = !isMute;
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      from.on("data", (data) => {
+        // From the statement in question on; whatever comes between others finds a connection that answers.
+        isMute ||= data.includes("the silent one");
+        if (!isMute || !isOld) to.write(data);
+      });
+      from.on("error", () => undefined);
+      from.on("close", () => to.destroy());
+    }
+  }).listen(0, "127.0.0.1");
+  context.after(() => proxy.close());
+  await once(proxy, "listening");
+  const through = new URL(`${url}?query_timeout=500`);
+  const address = proxy.address();
+  assert.ok(typeof address === "object" && address !== null);
+  through.hostname = "127.0.0.1";
+  through.port = String(address.port);
+  const baton = await connect(through.href);
+  const cars = baton.queue<number>("cars");
+  await cars.submit("car1", 1);
+  assert.equal((await refusal(cars.submit("car1", 2, { id: "the silent one" }))).code, "OUTCOME_UNKNOWN");
+  await cars.submit("car1", 2, { id: "the silent one" });
+  assert.equal((await cars.status()).waiting, 2);
+  await baton.close();
+});
+
+test("what was asked for by mistake is refused with what to do", async (context) => {
+  const { url } = await PostgresDesk.withDatabase(context, common());
+  const slip = await refusal(connect(`${url}?shema=mine`));
+  assert.equal(slip.code, "INVALID_INPUT");
+  assert.match(slip.message, /shema/);
+  const pool = new Pool({ connectionString: url, max: 2 });
+  const small = await refusal(postgresEngineOn(pool));
+  assert.equal(small.code, "INVALID_INPUT");
+  await pool.end();
+  await common().query("CREATE ROLE guest LOGIN", url);
+  const guest = await refusal(connect(url.replace("baton@", "guest@")));
+  assert.equal(guest.code, "STORE_READ_ONLY");
+  assert.match(guest.message, /Grant it/);
+});
+
+test("doctor says what carries wakes", async (context) => {
+  const { url } = await PostgresDesk.withDatabase(context, common());
+  const baton = await connect(url, { wake: "memory:" });
+  const findings = await baton.check();
+  assert.ok(findings.some(({ subject, detail }) => subject === "Wakes" && detail.includes("memory")));
+  await baton.close();
 });
 
 test("a server that is not there is said so, with what to do", async () => {

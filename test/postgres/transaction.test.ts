@@ -112,6 +112,92 @@ test("many at once, delays, and clients that answer with the rows alone", async 
   assert.equal((await cars.item("late"))?.state, "delayed");
 });
 
+test("an id in an open transaction holds up only those who submit the same", { timeout: 60_000 }, async (context) => {
+  const { cars, client } = await stage(context);
+  await client.query("BEGIN");
+  await cars.submit("car1", "within", { transaction: client, id: "order-1" });
+  let answered = false;
+  const same = cars.submit("car1", "again", { id: "order-1" }).finally(() => (answered = true));
+  // In the same batch, and in later ones.
+  await Promise.all([cars.submit("car2", "x", { id: "order-2" }), cars.submit("car1", "y")]);
+  await cars.submit("car3", "z", { id: "order-3" });
+  assert.equal(answered, false, "nobody knows yet whether it is a duplicate");
+  await client.query("COMMIT");
+  assert.ok((await same).duplicate);
+  await client.query("BEGIN");
+  await cars.submit("car1", "within", { transaction: client, id: "order-4" });
+  const alone = cars.submit("car1", "instead", { id: "order-4" });
+  await cars.submit("car2", "x");
+  await client.query("ROLLBACK");
+  assert.equal((await alone).duplicate, false);
+});
+
+test("what was committed is counted, and listed, before anybody works on it", async (context) => {
+  const { cars, client } = await stage(context);
+  await client.query("BEGIN");
+  for (const key of ["a", "b", "c"]) await cars.submit(key, key, { transaction: client });
+  await cars.submit("d", "d", { transaction: client, delay: "1h" });
+  await client.query("COMMIT");
+  const { waiting, delayed } = await cars.status();
+  assert.deepEqual([waiting, delayed], [3, 1]);
+  await client.query("BEGIN");
+  await cars.submit("e", "e", { transaction: client });
+  await client.query("COMMIT");
+  assert.deepEqual(
+    (await cars.keys()).map(({ key }) => key),
+    ["a", "b", "c", "d", "e"],
+  );
+});
+
+test("what was submitted in a transaction can be cancelled like anything else", async (context) => {
+  const { cars, client } = await stage(context);
+  await cars.submit("car2", "there", { delay: "2h", id: "there" });
+  await client.query("BEGIN");
+  await cars.submit("car1", "late", { transaction: client, delay: "1h", id: "late" });
+  await cars.submit("car1", "now", { transaction: client, id: "now" });
+  await cars.submit("car2", "later", { transaction: client, delay: "1h", id: "later" });
+  assert.equal(await cars.cancel("late"), "missing", "nobody sees it yet");
+  await client.query("COMMIT");
+  for (const id of ["late", "now", "later"]) {
+    assert.equal(await cars.cancel(id), "cancelled", id);
+    assert.equal((await cars.item(id))?.state, "cancelled");
+  }
+  const { waiting, delayed } = await cars.status();
+  assert.deepEqual([waiting, delayed], [0, 1]);
+  assert.equal(await cars.cancel("there"), "cancelled");
+  assert.deepEqual(await cars.keys(), []);
+});
+
+test("of what is delayed in a transaction and what comes after it, the latest stays", async (context) => {
+  const { baton, client } = await stage(context);
+  const settings = baton.queue<string>("settings", { mode: "latest" });
+  await client.query("BEGIN");
+  await settings.submit("k", "oldest", { transaction: client, delay: "1h", id: "oldest" });
+  await client.query("COMMIT");
+  await settings.submit("k", "older", { id: "older" });
+  assert.equal((await settings.item("oldest"))?.state, "replaced");
+  await client.query("BEGIN");
+  await settings.submit("k", "old", { transaction: client, delay: "1h", id: "old" });
+  await settings.submit("k", "new", { transaction: client, id: "new" });
+  await client.query("COMMIT");
+  const { waiting, delayed } = await settings.status();
+  assert.deepEqual([waiting, delayed], [1, 0]);
+  assert.equal((await settings.item("old"))?.state, "replaced");
+  assert.equal((await settings.item("older"))?.state, "replaced");
+});
+
+test("limits count what the transaction itself has submitted", async (context) => {
+  const { baton, client } = await stage(context);
+  const small = baton.queue<number>("small", { limits: { perKey: 3, perQueue: 5 } });
+  await client.query("BEGIN");
+  for (let count = 0; count < 3; count += 1) await small.submit("k", count, { transaction: client });
+  assert.equal((await refusal(small.submit("k", 3, { transaction: client }))).code, "KEY_FULL");
+  for (let count = 0; count < 2; count += 1) await small.submit("l", count, { transaction: client });
+  assert.equal((await refusal(small.submit("m", 0, { transaction: client }))).code, "QUEUE_FULL");
+  await client.query("COMMIT");
+  assert.equal((await small.status()).waiting, 5);
+});
+
 test("what cannot be promised within a transaction is refused", async (context) => {
   const { cars, client } = await stage(context);
   await client.query("BEGIN");

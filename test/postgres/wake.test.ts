@@ -44,3 +44,42 @@ test("what is published is heard, also after the connection was killed", { timeo
   await Promise.all([sender.close(), receiver.close()]);
   assert.equal(heard.length, 3);
 });
+
+test("whoever could not listen is not heard for twice when he comes again", { timeout: 60_000 }, async () => {
+  const other = await startPostgres();
+  await other.kill();
+  const wake = postgresWake(other.url);
+  let heard = 0;
+  const listen = (): Promise<() => Promise<void>> =>
+    wake.listen(
+      "baton.test",
+      () => (heard += 1),
+      () => undefined,
+    );
+  await assert.rejects(listen());
+  await assert.rejects(listen());
+  await other.restart();
+  const stop = await listen();
+  await wake.publish([{ channel: "baton.test", text: "x" }]);
+  await until("the text", WITHIN_MS, async () => (heard > 0 ? true : undefined));
+  assert.equal(heard, 1);
+  await stop();
+  await wake.close();
+  await other.stop();
+});
+
+test("statements do not overlap on the connection", { timeout: 60_000 }, async (context) => {
+  const warnings: string[] = [];
+  const warn = ({ message }: Error): number => warnings.push(message);
+  process.on("warning", warn);
+  context.after(() => process.off("warning", warn));
+  const wake = postgresWake(running().url);
+  const ignore = (): void => undefined;
+  await Promise.all([
+    ...["a", "b", "c"].map((channel) => wake.listen(channel, ignore, ignore)),
+    wake.publish([{ channel: "a", text: "x" }]),
+  ]);
+  await wake.close();
+  await new Promise(setImmediate);
+  assert.deepEqual(warnings, []);
+});

@@ -64,8 +64,9 @@ export async function check(link: Link, schema: string): Promise<readonly Findin
   }
   const [expired] = await link.query(
     "baton_check_leases",
-    `SELECT count(*) FROM (SELECT DISTINCT u.kid FROM ${schema}.timer t, unnest(t.keys) u(kid) WHERE t.at < ${NOW} - 1000) u
-     JOIN ${schema}.key k ON k.id = u.kid WHERE k.state = ${LEASED} AND k.at < ${NOW} - 1000`,
+    `SELECT count(*) FILTER (WHERE k.at < ${NOW} - 1000),
+       count(*) FILTER (WHERE k.id NOT IN (SELECT u.kid FROM ${schema}.timer t, unnest(t.keys) u(kid)))
+     FROM ${schema}.key k WHERE k.state = ${LEASED}`,
     [],
   );
   const count = expired === undefined ? 0 : integer(expired, 0);
@@ -75,6 +76,15 @@ export async function check(link: Link, schema: string): Promise<readonly Findin
       subject: "Leases",
       detail: `${count} lease(s) ran out and nobody took them over`,
       advice: "Their workers crashed or were stopped. Start a worker; it takes the keys over at once.",
+    });
+  }
+  const untimed = expired === undefined ? 0 : integer(expired, 1);
+  if (untimed > 0) {
+    findings.push({
+      severity: "error",
+      subject: "Leases",
+      detail: `${untimed} lease(s) have no timer: if their workers die, nobody takes the keys over`,
+      advice: `Tables were changed by hand, or this is a bug; please report it. INSERT INTO ${schema}.timer SELECT at, id, ARRAY[id] FROM ${schema}.key WHERE state = ${LEASED} mends it.`,
     });
   }
   return findings;

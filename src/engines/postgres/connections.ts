@@ -4,12 +4,19 @@ import type { Connection, Connections } from "./link.ts";
 /** A server that does not answer at all is not waited for any longer. */
 const CONNECT_MS = 10_000;
 
+/** One that answers nothing for so long is given up: no statement of ours takes a tenth of it, and leases run out meanwhile. */
+const SILENT_MS = 20_000;
+/** How soon the system asks a quiet peer whether it is still there; by default after two hours. */
+const KEEP_ALIVE_MS = 10_000;
+
 /** Connections of our own. */
 export function ownConnections(connection: string | ClientConfig): Connections {
   const given: ClientConfig = typeof connection === "string" ? { connectionString: connection } : connection;
   const config: ClientConfig = {
     application_name: "baton",
     keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    query_timeout: SILENT_MS,
     connectionTimeoutMillis: CONNECT_MS,
     ...given,
   };
@@ -38,6 +45,7 @@ export function ownConnections(connection: string | ClientConfig): Connections {
 export function pooledConnections(pool: Pool): Connections {
   return {
     where: "PostgreSQL of the application's pool",
+    ...(pool.options.query_timeout === undefined ? { silentMs: SILENT_MS } : {}),
     async connect(): Promise<Connection> {
       const client = await pool.connect();
       client.on("error", () => undefined);

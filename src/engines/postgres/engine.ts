@@ -184,11 +184,17 @@ export class PostgresEngine implements Engine {
   }
 
   async queues({ queue }: { readonly queue?: string }): Promise<readonly QueueReport[]> {
-    return await this.#call(() => this.#store.inspection.queues(queue));
+    return await this.#call(async () => {
+      await this.#store.countIn();
+      return await this.#store.inspection.queues(queue);
+    });
   }
 
   async keys(request: KeyPageRequest): Promise<readonly KeyReport[]> {
-    return await this.#call(() => this.#store.inspection.keys(this.#store.queues.get(request.queue), request));
+    return await this.#call(async () => {
+      await this.#store.countIn();
+      return await this.#store.inspection.keys(this.#store.queues.get(request.queue), request);
+    });
   }
 
   async dead(request: PageRequest): Promise<readonly DeadReport[]> {
@@ -218,7 +224,9 @@ export class PostgresEngine implements Engine {
   }
 
   async check(): Promise<readonly Finding[]> {
-    return await this.#call(() => check(this.#link, this.#schema));
+    const findings = await this.#call(() => check(this.#link, this.#schema));
+    const wake = this.#store.wakeFinding();
+    return wake === undefined ? findings : [...findings, wake];
   }
 
   locks(): Locks {

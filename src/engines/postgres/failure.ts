@@ -3,8 +3,12 @@ import { BatonError, OutcomeUnknown } from "../../domain/errors.ts";
 /** A failure of the server, or of the way to it. */
 export class StoreFailure extends BatonError {}
 
+/** Another transaction, which is still open, has submitted the same id. */
+export class UndecidedId extends StoreFailure {}
+
 const SERIALIZATION_FAILURE = "40001";
 const DEADLOCK_DETECTED = "40P01";
+const LOCK_NOT_AVAILABLE = "55P03";
 const READ_ONLY_TRANSACTION = "25006";
 const INSUFFICIENT_PRIVILEGE = "42501";
 const DISK_FULL = "53100";
@@ -55,6 +59,13 @@ export function describeFailure(error: unknown, where: string): BatonError {
         `The disk of ${where} is full. Nothing of this call was stored; what was accepted before is safe. Free some space and try again.`,
         options,
       );
+    case LOCK_NOT_AVAILABLE:
+      return new UndecidedId(
+        "STORE_UNAVAILABLE",
+        `An id of this call was submitted in a transaction that is still open at ${where}, so nobody knows yet whether it is a duplicate. ` +
+          "Nothing of this call was stored. End that transaction, and try again.",
+        options,
+      );
     case READ_ONLY_TRANSACTION:
       return new StoreFailure(
         "STORE_READ_ONLY",
@@ -89,6 +100,8 @@ export function describeFailure(error: unknown, where: string): BatonError {
 /** Of a connection that could not be had: nothing was sent. */
 export function describeConnectFailure(error: unknown, where: string): BatonError {
   if (error instanceof BatonError) return error;
+  // The server was reached, and would not let us make or use the schema.
+  if (sqlState(error) === INSUFFICIENT_PRIVILEGE) return describeFailure(error, where);
   const text = error instanceof Error ? error.message : String(error);
   const advice = ((): string => {
     switch (sqlState(error)) {

@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import { InvalidInput } from "../../domain/errors.ts";
 import type { Engine } from "../../engine/port.ts";
 import { lazyWake } from "../../wake/lazy.ts";
 import type { WakeAdapter } from "../../wake/port.ts";
@@ -11,6 +12,9 @@ import { parsePostgresUrl, type PostgresOptions, type StoreOptions, type Synchro
 export type { PostgresOptions, StoreOptions, SynchronousCommit };
 export { postgresWake };
 
+/** One to work over, and one that listens. */
+const CONNECTIONS = 2;
+
 /** Any number of processes on any number of machines, in a PostgreSQL database that you have. */
 export async function postgresEngine(options: PostgresOptions): Promise<Engine> {
   return await PostgresEngine.open(ownConnections(options.connection), options);
@@ -18,6 +22,13 @@ export async function postgresEngine(options: PostgresOptions): Promise<Engine> 
 
 /** On a pool that the application has, and keeps: it takes two of its connections, and closing the engine leaves it open. */
 export async function postgresEngineOn(pool: Pool, options: StoreOptions = {}): Promise<Engine> {
+  const { max } = pool.options;
+  if (max <= CONNECTIONS)
+    throw new InvalidInput(
+      "pool.max",
+      max,
+      `more than ${CONNECTIONS}: Baton keeps ${CONNECTIONS} connections for itself, and the application needs some too`,
+    );
   return await PostgresEngine.open(pooledConnections(pool), options);
 }
 

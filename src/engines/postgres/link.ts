@@ -6,6 +6,8 @@ import { describeConnectFailure, describeFailure, isLostConnection, isWorthRepea
 export interface Connections {
   /** For people: host, port and database, without a password. */
   readonly where: string;
+  /** How long a statement may go without an answer, if its connections do not know it themselves. */
+  readonly silentMs?: number;
   connect(): Promise<Connection>;
   /** What is ours ends; what the application brought along stays. */
   close(): Promise<void>;
@@ -15,6 +17,11 @@ export interface Connection {
   readonly client: ClientBase;
   /** Gives it back; `broken` when it is of no use to anybody else. */
   release(broken: boolean): void;
+}
+
+/** `pg` takes it with a statement too; its types do not say so. */
+interface Limited {
+  query_timeout?: number;
 }
 
 export type Row = readonly unknown[];
@@ -56,7 +63,9 @@ export class Link {
     for (let repeats = 0; ; repeats += 1) {
       const { client } = await this.open();
       try {
-        const result = await client.query<unknown[]>({ name, text, values: [...values], rowMode: "array", types });
+        const statement: QueryArrayConfig & Limited = { name, text, values: [...values], rowMode: "array", types };
+        if (this.#connections.silentMs !== undefined) statement.query_timeout = this.#connections.silentMs;
+        const result = await client.query<unknown[]>(statement);
         this.onDone();
         return result.rows;
       } catch (error) {

@@ -26,6 +26,13 @@ const SYNCHRONOUS: readonly string[] = [
   "remote_write",
   "remote_apply",
 ] satisfies readonly SynchronousCommit[];
+/** Those of `pg`, which ignores what it does not know: a slip in `schema` would go unnoticed. */
+const PARAMETERS: readonly string[] = (
+  "schema synchronous_commit host port user password db database " +
+  "client_encoding ssl sslmode sslcert sslkey sslrootcert sslnegotiation uselibpqcompat " +
+  "encoding application_name fallback_application_name options binary keepalives enableChannelBinding connect_timeout " +
+  "connectionTimeoutMillis keepAlive keepAliveInitialDelayMillis query_timeout statement_timeout lock_timeout idle_in_transaction_session_timeout"
+).split(" ");
 /** Lower case, so that it means the same with quotes and without; and short, because the channel of wakes is named after it. */
 const SCHEMA = /^[a-z_][a-z0-9_]{0,39}$/;
 
@@ -41,6 +48,9 @@ export function parsePostgresUrl(text: string): PostgresOptions {
   const synchronousCommit = url.searchParams.get("synchronous_commit") ?? undefined;
   url.searchParams.delete("schema");
   url.searchParams.delete("synchronous_commit");
+  for (const name of url.searchParams.keys()) {
+    if (!PARAMETERS.includes(name)) throw new InvalidInput(`store parameter ${name}`, name, PARAMETERS.join(", "));
+  }
   return {
     connection: url.href,
     ...(schema === undefined ? {} : { schema }),

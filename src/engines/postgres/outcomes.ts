@@ -4,6 +4,8 @@ interface WaitingOutcome {
   readonly id: string;
   readonly resolve: (outcome: Outcome | undefined) => void;
   readonly reject: (error: unknown) => void;
+  /** Listens to the signal of whoever asked no longer. */
+  readonly stop: () => void;
 }
 
 /** What is known of an item: that it is remembered, and how it ended if it has. */
@@ -29,11 +31,9 @@ export class QueueOutcomes {
       };
       const waiting: WaitingOutcome = {
         id,
-        resolve: (outcome) => {
-          signal.removeEventListener("abort", give);
-          resolve(outcome);
-        },
+        resolve,
         reject,
+        stop: () => signal.removeEventListener("abort", give),
       };
       signal.addEventListener("abort", give, { once: true });
       this.#waiting.add(waiting);
@@ -52,17 +52,24 @@ export class QueueOutcomes {
       const found = known.get(waiting.id);
       if (!ids.has(waiting.id) || (found !== undefined && found.outcome === undefined)) continue;
       this.#waiting.delete(waiting);
+      waiting.stop();
       waiting.resolve(found?.outcome);
     }
   }
 
   fail(error: unknown): void {
-    for (const { reject } of this.#waiting) reject(error);
+    for (const { reject, stop } of this.#waiting) {
+      stop();
+      reject(error);
+    }
     this.#waiting.clear();
   }
 
   end(): void {
-    for (const { resolve } of this.#waiting) resolve(undefined);
+    for (const { resolve, stop } of this.#waiting) {
+      stop();
+      resolve(undefined);
+    }
     this.#waiting.clear();
   }
 }

@@ -2,6 +2,7 @@ import { type Clock, instant, type Timer } from "../../domain/clock.ts";
 import { Closed, InvalidInput } from "../../domain/errors.ts";
 import type {
   ClaimRequest,
+  Finding,
   Grant,
   HoldRequest,
   Lease,
@@ -18,6 +19,7 @@ import type { Wake } from "../../wake/wake.ts";
 import { Bell, type Signal } from "./bell.ts";
 import { ForeignBell } from "./foreign-bell.ts";
 import { QueueClaims, type WaitingClaim } from "./claims.ts";
+import { UndecidedId } from "./failure.ts";
 import { readGrants } from "./grants.ts";
 import { Holds, type WaitingHold } from "./holds.ts";
 import { Inspection } from "./inspect.ts";
@@ -29,6 +31,7 @@ import { flag, integer } from "./rows.ts";
 import { channelOf } from "./schema.ts";
 import { firstOfEach, settleArguments } from "./settlements.ts";
 import { isPlain, submitArguments, submitResult } from "./submissions.ts";
+import { Undecided } from "./undecided.ts";
 import { Vacuum } from "./vacuum.ts";
 
 /** Whoever waits looks by himself this often: a wake may be lost. */
@@ -73,6 +76,7 @@ export class Store implements LaneWork {
   readonly #foreign: ForeignBell | undefined;
   readonly #holds: Holds;
   readonly #vacuum: Vacuum;
+  readonly #undecided: Undecided;
   readonly #claims = new Map<number, QueueClaims>();
   readonly #outcomes = new Map<number, QueueOutcomes>();
   readonly #lostListeners = new Map<number, { readonly lease: Lease; readonly lost: LostListener }>();
@@ -96,6 +100,7 @@ export class Store implements LaneWork {
     this.inspection = new Inspection(link, schema);
     this.#holds = new Holds(link, clock, schema, me);
     this.#vacuum = new Vacuum(connections, clock, schema);
+    this.#undecided = new Undecided(clock, (call) => void this.lane.call(() => this.submit([call])));
     const missed = (): void => this.#lookEverywhere();
     this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal), missed);
     this.#foreign = parts.wake === undefined ? undefined : this.#hearFrom(parts.wake);
@@ -122,11 +127,10 @@ export class Store implements LaneWork {
     const claims = this.#claimsOf(this.queues.get(request.queue));
     this.#foreign?.listen(claims.queue);
     return new Promise((resolve, reject) => {
-      const waiting: WaitingClaim = { request, resolve, reject, looking: false };
       const giveUp = (): void => {
         if (!waiting.looking && claims.remove(waiting)) resolve([]);
       };
-      request.signal.addEventListener("abort", giveUp, { once: true });
+      const waiting: WaitingClaim = { request, ...answered(request.signal, giveUp, resolve, reject), looking: false };
       claims.add(waiting);
       this.#watch();
       this.lane.nudge();
@@ -143,14 +147,14 @@ export class Store implements LaneWork {
       return lease;
     }
     return await new Promise((resolve, reject) => {
-      const waiting: WaitingHold = { queue, request, resolve, reject, trying: false, look: true };
       const giveUp = (): void => {
         if (waiting.trying || !this.#holds.waiting.delete(waiting)) return;
         this.#holds.givenUp.push(waiting);
         this.lane.nudge();
         void this.lane.quiet().then(() => resolve(undefined));
       };
-      request.signal.addEventListener("abort", giveUp, { once: true });
+      const answers = answered(request.signal, giveUp, resolve, reject);
+      const waiting: WaitingHold = { queue, request, ...answers, trying: false, look: true };
       this.#holds.waiting.add(waiting);
       this.#watch();
       this.lane.nudge();
@@ -210,14 +214,26 @@ export class Store implements LaneWork {
     try {
       const results = await this.#submit(submissions);
       let from = 0;
-      for (const { input, resolve } of calls) {
-        resolve(results.slice(from, from + input.length));
-        from += input.length;
+      for (const call of calls) {
+        this.#undecided.answered(call);
+        call.resolve(results.slice(from, from + call.input.length));
+        from += call.input.length;
       }
     } catch (error) {
-      // One that the store cannot digest must not take the others with it.
-      if (calls.length > 1 && error instanceof InvalidInput) for (const call of calls) await this.submit([call]);
-      else for (const { reject } of calls) reject(error);
+      // One that the store cannot digest, or cannot decide yet, must not take the others with it.
+      if (calls.length > 1 && (error instanceof InvalidInput || error instanceof UndecidedId)) {
+        const half = calls.length >> 1;
+        await this.submit(calls.slice(0, half));
+        await this.submit(calls.slice(half));
+      } else if (error instanceof UndecidedId) for (const call of calls) this.#undecided.putOff(call, error);
+      else this.#refuse(calls, error);
+    }
+  }
+
+  #refuse(calls: readonly SubmitCall[], error: unknown): void {
+    for (const call of calls) {
+      this.#undecided.answered(call);
+      call.reject(error);
     }
   }
 
@@ -352,6 +368,34 @@ export class Store implements LaneWork {
       claims.remove(claim);
       claim.reject(error);
     }
+  }
+
+  /** What was submitted in transactions that have been committed since is counted in, and takes its place if it is due. */
+  async countIn(): Promise<void> {
+    const { link, schema, me } = this.#parts;
+    for (;;) {
+      const rows = await link.query("baton_count_in", `SELECT * FROM ${schema}.count_in($1)`, [me]);
+      if (rows.length === 0) return;
+      for (const row of rows) {
+        this.changed(integer(row, 0), flag(row, 1));
+        this.ended(integer(row, 0), false);
+      }
+    }
+  }
+
+  /** What carries signals in place of NOTIFY. */
+  wakeFinding(): Finding | undefined {
+    const report = this.#parts.wake?.report();
+    if (report === undefined) return undefined;
+    const { carrier, hasHints, trouble } = report;
+    if (trouble === undefined)
+      return { severity: "ok", subject: "Wakes", detail: `carried by ${carrier}${hasHints ? ", with hints" : ""}` };
+    return {
+      severity: "warning",
+      subject: "Wakes",
+      detail: `carried by ${carrier}, which fails (${trouble}): workers look every two seconds instead`,
+      advice: "Check that it runs, and its address in ?wake=….",
+    };
   }
 
   /** What is due; holds; outcomes; and the word that somebody still sleeps. */
@@ -499,6 +543,7 @@ export class Store implements LaneWork {
       hold.resolve(undefined);
     }
     for (const outcomes of this.#outcomes.values()) outcomes.end();
+    this.#undecided.close();
     this.lane.nudge();
     await this.lane.quiet();
     this.#bell.close();
@@ -607,6 +652,27 @@ export class Store implements LaneWork {
   #noteLost(lease: Lease, lost: LostListener | undefined): void {
     if (lost !== undefined) this.#lostListeners.set(lease.fence, { lease, lost });
   }
+}
+
+/** Listens for the end of somebody's patience, until he is answered: a worker has one signal for all its claims, and it must not keep them. */
+function answered<T>(
+  signal: AbortSignal,
+  giveUp: () => void,
+  resolve: (value: T) => void,
+  reject: (error: unknown) => void,
+): { readonly resolve: (value: T) => void; readonly reject: (error: unknown) => void } {
+  signal.addEventListener("abort", giveUp, { once: true });
+  const stop = (): void => signal.removeEventListener("abort", giveUp);
+  return {
+    resolve(value) {
+      stop();
+      resolve(value);
+    },
+    reject(error) {
+      stop();
+      reject(error);
+    },
+  };
 }
 
 const NO_CLAIM: readonly unknown[] = [null, null, 0, 0, 0, 0, null, false, false];

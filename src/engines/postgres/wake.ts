@@ -28,6 +28,7 @@ class PostgresWake implements WakeAdapter {
   readonly #connections: Connections;
   readonly #listeners = new Map<string, Set<Listener>>();
   #connection: Promise<Connection> | undefined;
+  #last: Promise<void> = Promise.resolve();
   #pauseMs = FIRST_PAUSE_MS;
   #closed = false;
 
@@ -40,8 +41,7 @@ class PostgresWake implements WakeAdapter {
       checkChannel(channel);
       if (Buffer.byteLength(text) > LONGEST_TEXT_BYTES) throw new InvalidInput("text", text, "at most 7,900 bytes");
     }
-    const { client } = await this.#open();
-    await client.query("SELECT pg_notify(c, t) FROM unnest($1::text[], $2::text[]) AS u(c, t)", [
+    await this.#query("SELECT pg_notify(c, t) FROM unnest($1::text[], $2::text[]) AS u(c, t)", [
       messages.map(({ channel }) => channel),
       messages.map(({ text }) => text),
     ]);
@@ -53,14 +53,20 @@ class PostgresWake implements WakeAdapter {
     const listeners = this.#listeners.get(channel) ?? new Set();
     this.#listeners.set(channel, listeners);
     listeners.add(listener);
-    const { client } = await this.#open();
-    await client.query(`LISTEN "${channel}"`);
-    return async () => {
+    const leave = (): boolean => {
       listeners.delete(listener);
-      if (this.#closed || listeners.size > 0 || this.#listeners.get(channel) !== listeners) return;
-      this.#listeners.delete(channel);
-      const connection = await this.#connection;
-      await connection?.client.query(`UNLISTEN "${channel}"`);
+      if (this.#closed || listeners.size > 0 || this.#listeners.get(channel) !== listeners) return false;
+      return this.#listeners.delete(channel);
+    };
+    try {
+      await this.#query(`LISTEN "${channel}"`);
+    } catch (error) {
+      // Whoever was refused comes again, and must not be told twice then.
+      leave();
+      throw error;
+    }
+    return async () => {
+      if (leave() && this.#connection !== undefined) await this.#query(`UNLISTEN "${channel}"`);
     };
   }
 
@@ -71,6 +77,18 @@ class PostgresWake implements WakeAdapter {
     const connection = await this.#connection?.catch(() => undefined);
     connection?.release(true);
     await this.#connections.close();
+  }
+
+  /** One after the other, as the connection wants it. */
+  async #query(text: string, values: readonly unknown[] = []): Promise<void> {
+    const before = this.#last;
+    const mine = (async (): Promise<void> => {
+      await before;
+      const { client } = await this.#open();
+      await client.query(text, [...values]);
+    })();
+    this.#last = mine.catch(() => undefined);
+    await mine;
   }
 
   #open(): Promise<Connection> {

@@ -8,27 +8,64 @@ const TIMERS_AT_A_TIME = 20;
 /** Everything that happens because time passes: leases run out, back-offs end, delayed items arrive. */
 export function dueFunctions(s: string): string {
   return [
+    // What was submitted for these keys, whose rows are locked, in transactions that have been committed: as if it were submitted now.
+    define(
+      `${s}.count_in_keys(me bigint, kids bigint[]) RETURNS void`,
+      `
+DECLARE d record;
+BEGIN
+  IF NOT EXISTS (SELECT FROM ${s}.delayed WHERE NOT counted) THEN RETURN; END IF;
+  FOR d IN
+    SELECT x.*, k.id AS kid FROM (SELECT y.id, y.queue, y.name FROM ${s}.key y WHERE y.id = ANY (kids) OFFSET 0) k
+    CROSS JOIN LATERAL (SELECT z.n, z.queue, z.level, z.latest FROM ${s}.delayed z WHERE z.queue = k.queue AND z.key = k.name AND NOT z.counted OFFSET 0) x
+    ORDER BY x.n
+  LOOP
+    IF d.latest THEN PERFORM ${s}.replace_waiting(me, d.kid); END IF;
+    UPDATE ${s}.delayed SET counted = true WHERE n = d.n;
+    UPDATE ${s}.key SET delayed = delayed + 1 WHERE id = d.kid;
+    PERFORM ${s}.count(me, d.queue, d.level, 0, 1, 0, 0);
+    -- It may have replaced everything that was there.
+    IF d.latest THEN PERFORM ${s}.elect(d.kid); END IF;
+  END LOOP;
+END`,
+    ),
+
+    // The same for all keys, a few at a time. Returns the queues that have news; none: there is nothing left to count in.
+    define(
+      `${s}.count_in(me bigint) RETURNS TABLE (queue integer, rung boolean)`,
+      `
+#variable_conflict use_column
+DECLARE qs integer[]; names text[]; kids bigint[]; opened integer;
+BEGIN
+  SELECT array_agg(x.queue), array_agg(x.key) INTO qs, names FROM (
+    SELECT d.queue, d.key FROM ${s}.delayed d WHERE NOT d.counted ORDER BY d.queue, d.n LIMIT ${AT_A_TIME}) x;
+  IF qs IS NULL THEN RETURN; END IF;
+  kids := ${s}.lock_keys(qs, names);
+  PERFORM ${s}.lock_counters(me, qs);
+  opened := ${s}.arrive_due(me, kids, ${NOW});
+  PERFORM ${s}.elect(x.id) FROM ${s}.key x WHERE x.id = ANY (kids) AND x.state = 0;
+  RETURN QUERY SELECT w.q, ${s}.wake(me, w.q, 0, opened) FROM (SELECT DISTINCT u.q FROM unnest(qs) u(q)) w;
+END`,
+    ),
+
     // The delayed items of these keys, whose rows are locked, that are due.
     define(
       `${s}.arrive_due(me bigint, kids bigint[], until bigint) RETURNS integer`,
       `
 DECLARE d record; opened integer := 0; o bigint;
 BEGIN
+  PERFORM ${s}.count_in_keys(me, kids);
   FOR d IN
     SELECT x.*, k.id AS kid FROM (SELECT y.id, y.queue, y.name FROM ${s}.key y WHERE y.id = ANY (kids) OFFSET 0) k
-    CROSS JOIN LATERAL (SELECT * FROM ${s}.delayed z WHERE z.queue = k.queue AND z.key = k.name AND z.due <= until OFFSET 0) x ORDER BY x.due, x.n
+    CROSS JOIN LATERAL (SELECT * FROM ${s}.delayed z WHERE z.queue = k.queue AND z.key = k.name AND z.due <= until AND z.counted OFFSET 0) x
+    ORDER BY x.due, x.n
   LOOP
-    -- A newer one of this batch may have replaced it.
     DELETE FROM ${s}.delayed WHERE n = d.n;
-    CONTINUE WHEN NOT FOUND;
-    IF d.latest THEN PERFORM ${s}.replace_waiting(me, d.kid); END IF;
     o := CASE WHEN d.ord > 0 THEN d.ord ELSE nextval('${s}.number') END;
     INSERT INTO ${s}.item VALUES (d.kid, o, d.level, d.attempt, 0, d.keep, d.submitted, d.id, d.type, d.headers, d.body, d.bytes);
     IF d.id IS NOT NULL THEN UPDATE ${s}.receipt SET ord = o WHERE queue = d.queue AND id = d.id; END IF;
-    IF d.counted THEN
-      UPDATE ${s}.key SET delayed = delayed - 1 WHERE id = d.kid;
-      PERFORM ${s}.count(me, d.queue, d.level, 0, -1, 0, 0);
-    END IF;
+    UPDATE ${s}.key SET delayed = delayed - 1 WHERE id = d.kid;
+    PERFORM ${s}.count(me, d.queue, d.level, 0, -1, 0, 0);
     opened := opened + ${s}.arrive(me, d.kid, d.level, o);
     PERFORM ${s}.elect(d.kid);
   END LOOP;
@@ -58,6 +95,7 @@ BEGIN
     SELECT d.queue, d.key FROM ${s}.delayed d WHERE d.due <= now ORDER BY d.due, d.n LIMIT ${AT_A_TIME}) x;
   IF qs IS NULL THEN RETURN; END IF;
   kids := ${s}.lock_keys(qs, names);
+  PERFORM ${s}.lock_counters(me, qs);
   PERFORM ${s}.arrive_due(me, kids, now);
   -- Whom another process had swept before was only made anew.
   PERFORM ${s}.elect(x.id) FROM ${s}.key x WHERE x.id = ANY (kids) AND x.state = 0;
@@ -89,6 +127,7 @@ BEGIN
   SELECT array_agg(DISTINCT u.kid ORDER BY u.kid) INTO kids FROM rung, unnest(rung.keys) u(kid);
   IF kids IS NULL THEN RETURN; END IF;
   PERFORM 1 FROM (SELECT x.id FROM ${s}.key x WHERE x.id = ANY (kids) ORDER BY x.id FOR UPDATE) locked;
+  PERFORM ${s}.lock_counters(me, ARRAY(SELECT DISTINCT x.queue FROM ${s}.key x WHERE x.id = ANY (kids)));
   FOR k IN SELECT x.* FROM ${s}.key x WHERE x.id = ANY (kids) LOOP
     IF k.state = ${LEASED} AND k.at > now THEN
       later := later || k.id;
@@ -110,6 +149,8 @@ BEGIN
       qs := qs || k.queue;
     END IF;
   END LOOP;
+  -- Their timers are gone: whoever hands one out next must not rely on it.
+  UPDATE ${s}.key x SET timer = 0 WHERE x.id = ANY (kids) AND x.timer BETWEEN 1 AND now AND NOT x.id = ANY (later);
   IF first IS NOT NULL THEN
     INSERT INTO ${s}.timer VALUES (first, nextval('${s}.number'), later);
     UPDATE ${s}.key x SET timer = first WHERE x.id = ANY (later);
@@ -122,13 +163,17 @@ END`,
     define(
       `${s}.relist(kid bigint) RETURNS integer`,
       `
-DECLARE k ${s}.key; now bigint := ${NOW};
+DECLARE k ${s}.key; now bigint := ${NOW}; p bigint;
 BEGIN
   SELECT * INTO k FROM ${s}.key WHERE id = kid;
   IF NOT FOUND OR k.paused OR k.wanted THEN RETURN 0; END IF;
   IF k.state = 0 THEN RETURN ${s}.elect(kid); END IF;
   IF k.state <> 1 THEN RETURN 0; END IF;
-  INSERT INTO ${s}.ready VALUES (k.queue, k.level, k.place, kid, now) ON CONFLICT DO NOTHING;
+  -- At a new place: those who look for work begin behind the old one, and would pass it over.
+  DELETE FROM ${s}.ready WHERE queue = k.queue AND level = k.level AND place = k.place;
+  p := nextval('${s}.number');
+  UPDATE ${s}.key SET place = p, since = now WHERE id = kid;
+  INSERT INTO ${s}.ready VALUES (k.queue, k.level, p, kid, now);
   RETURN 1;
 END`,
     ),

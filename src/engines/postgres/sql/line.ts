@@ -4,6 +4,8 @@ import { BLOCKED, define, firstLane, IDLE, LEASED, NOW, READY } from "./function
 const KEPT_MS = 250;
 /** More are told than there is work for: some of those who sleep may have died since they said so. */
 const SPARE_SLEEPERS = 3;
+/** A notification has room for 8,000 bytes, which is fewer than 500 numbers of handles; with more of them everybody is told. */
+const MOST_NAMED = 300;
 /** So that handles seldom wait for one another to count. */
 export const SHARDS = 16;
 
@@ -28,6 +30,7 @@ BEGIN
       SELECT nextval('${s}.number'), qs[1], names[1], array_fill(0, ARRAY[cardinality(z.levels)]), array_fill(0::bigint, ARRAY[cardinality(z.levels)])
       FROM ${s}.queue z WHERE z.id = qs[1] ON CONFLICT DO NOTHING RETURNING ARRAY[id] INTO ids;
       IF FOUND THEN RETURN ids; END IF;
+      PERFORM ${s}.assert_queues(qs);
     END LOOP;
   END IF;
   -- Nearly always they are there, and stay.
@@ -58,6 +61,7 @@ BEGIN
     END IF;
     -- Somebody made or removed one at the same time: once more.
     EXIT WHEN had + made = wanted;
+    PERFORM ${s}.assert_queues(d_q);
   END LOOP;
   SELECT array_agg(k.id ORDER BY u.i) INTO ids FROM unnest(qs, names) WITH ORDINALITY u(q, name, i)
   CROSS JOIN LATERAL (SELECT x.id FROM ${s}.key x WHERE x.queue = u.q AND x.name = u.name COLLATE "C" OFFSET 0) k;
@@ -77,7 +81,29 @@ BEGIN
     IF FOUND THEN RETURN; END IF;
     INSERT INTO ${s}.counter (queue, shard, waiting)
     SELECT q, me % ${SHARDS}, array_fill(0::bigint, ARRAY[cardinality(levels)]) FROM ${s}.queue WHERE id = q ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN PERFORM ${s}.assert_queues(ARRAY[q]); END IF;
   END LOOP;
+END`,
+    ),
+
+    // Whoever is about to count in several queues locks their counters in one order, so that nobody waits for one who waits for him.
+    define(
+      `${s}.lock_counters(me bigint, qs integer[]) RETURNS void`,
+      `
+BEGIN
+  IF qs[1] = ALL (qs) THEN RETURN; END IF;
+  PERFORM ${s}.count(me, d.q, 0, 0, 0, 0, 0) FROM (SELECT DISTINCT u.q FROM unnest(qs) u(q) ORDER BY 1) d;
+END`,
+    ),
+
+    // Handles know the numbers of their queues by heart: one that is not there any more was removed under them.
+    define(
+      `${s}.assert_queues(qs integer[]) RETURNS void`,
+      `
+BEGIN
+  IF EXISTS (SELECT FROM unnest(qs) u(q) WHERE NOT EXISTS (SELECT FROM ${s}.queue z WHERE z.id = u.q)) THEN
+    RAISE EXCEPTION 'a queue that this process uses was removed from the tables' USING ERRCODE = 'data_corrupted';
+  END IF;
 END`,
     ),
 
@@ -96,12 +122,16 @@ END`,
     define(
       `${s}.wake(me bigint, q integer, what integer, many integer) RETURNS boolean`,
       `
-DECLARE told text;
+DECLARE told text; n integer;
 BEGIN
-  SELECT string_agg(handle::text, ',') INTO told FROM (
+  SELECT string_agg(handle::text, ','), count(*) INTO told, n FROM (
     SELECT handle FROM ${s}.sleeper WHERE queue = q AND kind = what AND handle <> me AND until > ${NOW}
-    ORDER BY until DESC LIMIT CASE WHEN many < 0 THEN NULL ELSE many + ${SPARE_SLEEPERS} END) awake;
+    ORDER BY until DESC LIMIT CASE WHEN many < 0 THEN ${MOST_NAMED} + 1 ELSE least(many + ${SPARE_SLEEPERS}, ${MOST_NAMED} + 1) END) awake;
   IF told IS NULL THEN RETURN false; END IF;
+  IF n > ${MOST_NAMED} THEN
+    PERFORM ${s}.tell(CASE what WHEN 0 THEN 'work ' ELSE 'outcomes ' END || q);
+    RETURN true;
+  END IF;
   PERFORM ${s}.tell(CASE what WHEN 0 THEN 'work ' ELSE 'outcomes ' END || q || ' ' || told || ' ' || many);
   RETURN true;
 END`,

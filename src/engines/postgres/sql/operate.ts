@@ -97,7 +97,12 @@ END`,
 #variable_conflict use_column
 DECLARE the_key bigint; lvl integer; o bigint; k ${s}.key; i record; opened integer := 0; whose text;
 BEGIN
+  -- One that was submitted in a transaction, of which its key does not know yet.
+  SELECT r.key INTO whose FROM ${s}.receipt r JOIN ${s}.delayed d ON d.n = -r.ord
+  WHERE r.queue = q AND r.id = item_id AND r.state IS NULL AND NOT d.counted;
+  IF FOUND THEN PERFORM ${s}.count_in_keys(me, ${s}.lock_keys(ARRAY[q], ARRAY[whose])); END IF;
   -- The key's row is locked before its items are looked at; and where the item is may have changed meanwhile.
+  whose := NULL;
   SELECT x.name INTO whose FROM ${s}.locate(q, item_id) w JOIN ${s}.key x ON x.id = w.kid;
   IF whose IS NOT NULL THEN
     PERFORM 1 FROM ${s}.key x WHERE x.queue = q AND x.name = whose FOR UPDATE;

@@ -63,9 +63,12 @@ DECLARE
   p_body text[]; p_bytes bytea[]; p_submitted bigint[]; p_attempt integer[]; p_name text[]; p_fence bigint[];
 BEGIN
   IF cardinality(rings) + cardinality(outcome_rings) > 0 THEN PERFORM ${s}.ring(me, rings, outcome_rings); END IF;
+  -- Whoever has had to wait for a row has a later time than before: it is taken afterwards, because leases and timers are judged by it.
+  IF kids IS NOT NULL THEN PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (kids) ORDER BY k.id FOR UPDATE) locked; END IF;
   now := ${NOW};
   IF q IS NOT NULL THEN
     SELECT cardinality(z.levels), z.paused INTO levels, halted FROM ${s}.queue z WHERE z.id = q;
+    IF NOT FOUND THEN PERFORM ${s}.assert_queues(ARRAY[q]); END IF;
     need := CASE WHEN halted THEN 0 ELSE most END;
     -- The first of each level: since when it is ready, and its place.
     SELECT array_agg(z.since ORDER BY l), array_agg(z.place ORDER BY l), min(l) FILTER (WHERE z.since IS NOT NULL) INTO firsts, lows, urgent
@@ -102,6 +105,7 @@ BEGIN
     g_k := coalesce(g_k, '{}'); g_l := coalesce(g_l, '{}'); g_f := coalesce(g_f, '{}'); g_t := coalesce(g_t, '{}');
     g_go := array_fill(true, ARRAY[cardinality(g_k)]);
     IF done_k IS NOT NULL THEN
+      IF q IS NULL OR NOT q = ALL (done_q) THEN PERFORM ${s}.lock_counters(me, array_remove(done_q || q, NULL)); END IF;
       IF slow IS NOT NULL THEN
         -- Those have a hold, a pause or a back-off about them, and are not simply done.
         FOR i IN 1 .. cardinality(done_k) LOOP
@@ -149,7 +153,7 @@ BEGIN
       END IF;
     END IF;
   ELSIF kids IS NOT NULL THEN
-    PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (kids) ORDER BY k.id FOR UPDATE) locked;
+    PERFORM ${s}.lock_counters(me, array_remove(ARRAY(SELECT DISTINCT k.queue FROM ${s}.key k WHERE k.id = ANY (kids)) || q, NULL));
     FOR i IN 1 .. cardinality(kids) LOOP
       SELECT k.queue INTO r FROM ${s}.key k WHERE k.id = kids[i];
       c := ${s}.settle_one(me, kids[i], fences[i], endings[i], delays[i], whys[i], rtypes[i], rtexts[i], rbytes[i]);

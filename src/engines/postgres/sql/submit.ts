@@ -1,5 +1,8 @@
 import { BLOCKED, define, defineForeign, IDLE, LEASED, NOW, READY } from "./functions.ts";
 
+/** How long one waits for another who submits the same id: longer than a commit takes on a disk. */
+const UNDECIDED_ID_MS = 25;
+
 /** Accepts items. The order of the checks is part of the contract: a known id comes first. */
 export function submitFunctions(s: string, channel: string): string {
   return [
@@ -37,14 +40,17 @@ RETURNS TABLE (n integer, code integer, id text, key text, level integer, at big
 #variable_conflict use_column
 DECLARE
   kids bigint[]; now bigint; k ${s}.key; i integer; had ${s}.receipt; total bigint; o bigint; given text; gone text[];
-  opened integer := 0; due boolean; size integer; many integer := cardinality(names); ords bigint[];
+  opened integer := 0; fresh boolean; size integer; many integer := cardinality(names); ords bigint[];
   p_k bigint[]; p_c integer[]; p_first bigint[];
 BEGIN
   IF cardinality(rings) + cardinality(outcome_rings) > 0 THEN PERFORM ${s}.ring(me, rings, outcome_rings); END IF;
   kids := ${s}.lock_keys(qs, names);
   now := ${NOW};
   -- What was due before, transactions that were committed before included, comes before what is submitted now.
-  IF EXISTS (SELECT FROM ${s}.delayed WHERE due <= now) THEN opened := ${s}.arrive_due(me, kids, now); END IF;
+  IF NOT plain THEN PERFORM ${s}.lock_counters(me, qs); END IF;
+  IF EXISTS (SELECT FROM ${s}.delayed WHERE due <= now) THEN opened := ${s}.arrive_due(me, kids, now);
+  ELSIF NOT plain THEN PERFORM ${s}.count_in_keys(me, kids);
+  END IF;
 
   IF plain AND many = 1 AND lvls[1] >= 0 THEN
     -- One alone, which somebody may be waiting for: as few statements as it takes.
@@ -138,14 +144,18 @@ BEGIN
       END IF;
       o := nextval('${s}.number');
       IF given IS NOT NULL THEN
-        -- An expired one of the same id may still be there. One that another process writes now is waited for.
+        -- An expired one of the same id may still be there. One that another process writes now is waited for, but not for long: it may
+        -- be a transaction of the application, which lasts, and this connection has other things to do.
+        PERFORM set_config('lock_timeout', '${UNDECIDED_ID_MS}', true);
         INSERT INTO ${s}.receipt AS r (queue, id, key, level, submitted, ord)
         VALUES (qs[i], given, names[i], lvls[i], now, CASE WHEN delays[i] > 0 THEN -o ELSE o END)
         ON CONFLICT ON CONSTRAINT receipt_pkey DO UPDATE SET key = excluded.key, level = excluded.level, submitted = excluded.submitted,
           ord = excluded.ord, state = NULL, ended = NULL, expires = NULL, attempt = NULL, result_type = NULL, result = NULL,
           result_bytes = NULL, failure = NULL
         WHERE r.expires <= now;
-        IF NOT FOUND THEN
+        fresh := FOUND;
+        PERFORM set_config('lock_timeout', '0', true);
+        IF NOT fresh THEN
           SELECT * INTO had FROM ${s}.receipt r WHERE r.queue = qs[i] AND r.id = given;
           RETURN QUERY SELECT i, 1, given, had.key, had.level::integer, had.submitted, NULL::text[];
           CONTINUE;
@@ -214,11 +224,14 @@ BEGIN
       RETURN QUERY SELECT i, 2, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
     END IF;
     SELECT x.waiting + x.delayed INTO size FROM ${s}.key x WHERE x.queue = qs[i] AND x.name = names[i];
-    IF coalesce(modes[i], 'fifo') = 'fifo' AND coalesce(size, 0) >= key_limits[i] THEN
+    -- And what this transaction, or one that was just committed, has submitted before.
+    size := coalesce(size, 0) + (SELECT count(*) FROM ${s}.delayed d WHERE d.queue = qs[i] AND d.key = names[i] AND NOT d.counted);
+    IF coalesce(modes[i], 'fifo') = 'fifo' AND size >= key_limits[i] THEN
       RETURN QUERY SELECT i, 4, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
     END IF;
     SELECT coalesce(sum(c.total), 0) INTO total FROM ${s}.counter c WHERE c.queue = qs[i];
-    IF total >= queue_limits[i] AND NOT (modes[i] = 'latest' AND coalesce(size, 0) > 0) THEN
+    total := total + (SELECT count(*) FROM ${s}.delayed d WHERE d.queue = qs[i] AND NOT d.counted);
+    IF total >= queue_limits[i] AND NOT (modes[i] = 'latest' AND size > 0) THEN
       RETURN QUERY SELECT i, 5, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
     END IF;
     given := coalesce(given, '@' || to_hex(o));

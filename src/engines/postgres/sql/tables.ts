@@ -107,6 +107,8 @@ CREATE TABLE ${s}.delayed (
   bytes bytea
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX delayed_due ON ${s}.delayed (due, n);
+-- Of transactions of the application that have been committed, and of which nothing else knows yet.
+CREATE INDEX delayed_uncounted ON ${s}.delayed (queue, n) WHERE NOT counted;
 CREATE INDEX delayed_key ON ${s}.delayed (queue, key);
 
 CREATE TABLE ${s}.timer (
