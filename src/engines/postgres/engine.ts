@@ -225,7 +225,7 @@ export class PostgresEngine implements Engine {
 
   async check(): Promise<readonly Finding[]> {
     const findings = await this.#call(() => check(this.#link, this.#schema));
-    const wake = this.#store.wakeFinding();
+    const wake = await this.#store.wakeFinding();
     return wake === undefined ? findings : [...findings, wake];
   }
 

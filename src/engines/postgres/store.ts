@@ -384,18 +384,8 @@ export class Store implements LaneWork {
   }
 
   /** What carries signals in place of NOTIFY. */
-  wakeFinding(): Finding | undefined {
-    const report = this.#parts.wake?.report();
-    if (report === undefined) return undefined;
-    const { carrier, hasHints, trouble } = report;
-    if (trouble === undefined)
-      return { severity: "ok", subject: "Wakes", detail: `carried by ${carrier}${hasHints ? ", with hints" : ""}` };
-    return {
-      severity: "warning",
-      subject: "Wakes",
-      detail: `carried by ${carrier}, which fails (${trouble}): workers look every two seconds instead`,
-      advice: "Check that it runs, and its address in ?wake=….",
-    };
+  async wakeFinding(): Promise<Finding | undefined> {
+    return await this.#parts.wake?.check();
   }
 
   /** What is due; holds; outcomes; and the word that somebody still sleeps. */
