@@ -17,7 +17,6 @@ const LONG: readonly string[] = [
   "test/nats/conformance-cluster",
   "test/locks/consul-conformance",
   "test/locks/nats-cluster",
-  "chaos/controls",
   "test/nats/conformance",
   "test/locks/sqlite-conformance",
   "test/conformance-sqlite",
@@ -26,8 +25,6 @@ const LONG: readonly string[] = [
   "test/redis/conformance",
   "test/conformance-broken",
   "test/locks/consul",
-  "chaos/sqlite",
-  "chaos/nats",
   "test/postgres/black-box",
   "test/redis/black-box",
   "test/redis/troubles",
@@ -36,7 +33,7 @@ const LONG: readonly string[] = [
   "test/locks/sqlite-register",
 ];
 
-/** They do nothing but compute, and would make others late that live by the clock: these come when all others are done. */
+/** They do nothing but compute. */
 const COMPUTING: ReadonlySet<string> = new Set([
   "test/nats-simulation",
   "test/simulation",
@@ -66,13 +63,15 @@ interface TestEvent {
 }
 
 async function* events(): AsyncGenerator<TestEvent> {
-  const [first, last] = [found.filter((file) => !isComputing(file)), found.filter(isComputing)];
-  if (first.length > 0) yield* run({ files: paths(first), concurrency: AT_ONCE });
-  if (last.length > 0) yield* run({ files: paths(last), concurrency: 1 });
+  const { waiting = [], crowded = [], computing = [] } = Object.groupBy(found, kindOf);
+  if (waiting.length > 0) yield* run({ files: paths(waiting), concurrency: AT_ONCE });
+  for (const files of [crowded, computing]) if (files.length > 0) yield* run({ files: paths(files), concurrency: 1 });
 }
 
-function isComputing(file: string): boolean {
-  return COMPUTING.has(nameOf(file));
+/** Many processes at a time, and computing, would make others late that live by the clock: those come one by one when the others are done. */
+function kindOf(file: string): "waiting" | "crowded" | "computing" {
+  if (COMPUTING.has(nameOf(file))) return "computing";
+  return file.startsWith("chaos/") ? "crowded" : "waiting";
 }
 
 function paths(files: readonly string[]): string[] {

@@ -244,7 +244,7 @@ test("doctor says what carries wakes", async (context) => {
   const { url } = await PostgresDesk.withDatabase(context, common());
   const baton = await connect(url, { wake: "memory:" });
   const findings = await baton.check();
-  assert.ok(findings.some(({ subject, detail }) => subject === "Wakes" && detail.includes("memory")));
+  assert.ok(findings.some(({ subject, detail }) => subject === "wakes" && detail.includes("memory")));
   await baton.close();
 });
 
