@@ -10,7 +10,8 @@ import { spec } from "node:test/reporters";
 import { root } from "./tool.ts";
 
 /** Most of them wait for leases and restarts most of the time. */
-const AT_ONCE = 3;
+const AT_ONCE = 4;
+const BUSY_AT_ONCE = 2;
 
 /** Those that take more than about twenty seconds, longest first. */
 const LONG: readonly string[] = [
@@ -63,15 +64,14 @@ interface TestEvent {
 }
 
 async function* events(): AsyncGenerator<TestEvent> {
-  const { waiting = [], crowded = [], computing = [] } = Object.groupBy(found, kindOf);
+  const { waiting = [], busy = [] } = Object.groupBy(found, kindOf);
   if (waiting.length > 0) yield* run({ files: paths(waiting), concurrency: AT_ONCE });
-  for (const files of [crowded, computing]) if (files.length > 0) yield* run({ files: paths(files), concurrency: 1 });
+  if (busy.length > 0) yield* run({ files: paths(busy), concurrency: BUSY_AT_ONCE });
 }
 
-/** Many processes at a time, and computing, would make others late that live by the clock: those come one by one when the others are done. */
-function kindOf(file: string): "waiting" | "crowded" | "computing" {
-  if (COMPUTING.has(nameOf(file))) return "computing";
-  return file.startsWith("chaos/") ? "crowded" : "waiting";
+/** Computing, and crowds of processes, would make others late that live by the clock: those come when the others are done. */
+function kindOf(file: string): "waiting" | "busy" {
+  return COMPUTING.has(nameOf(file)) || file.startsWith("chaos/") ? "busy" : "waiting";
 }
 
 function paths(files: readonly string[]): string[] {
