@@ -10,7 +10,7 @@ import { spec } from "node:test/reporters";
 import { root } from "./tool.ts";
 
 /** Most of them wait for leases and restarts most of the time. */
-const AT_ONCE = 4;
+const AT_ONCE = 3;
 const BUSY_AT_ONCE = 2;
 
 /** Those that take more than about twenty seconds, longest first. */
