@@ -1,6 +1,7 @@
 /**
- * Runs the tests: all, or those whose path contains one of the words given. The longest go first, so that none of them is left
- * alone at the end, and what was compiled once is kept for the hundreds of processes and threads that tests start.
+ * Runs the tests: all, or those whose path contains one of the words given. Most of them wait for leases and restarts most of
+ * the time; beside those, one at a time, run the ones that compute. The longest go first, so that none of them is left alone
+ * at the end, and what was compiled once is kept for the hundreds of processes and threads that tests start.
  */
 import { globSync } from "node:fs";
 import { join } from "node:path";
@@ -9,40 +10,53 @@ import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { root } from "./tool.ts";
 
-/** Most of them wait for leases and restarts most of the time. */
-const AT_ONCE = 3;
-const BUSY_AT_ONCE = 2;
+/** With more, those that live by the clock are late. */
+const WAITING_AT_ONCE = 3;
+const COMPUTING_AT_ONCE = 1;
 
 /** Those that take more than about twenty seconds, longest first. */
 const LONG: readonly string[] = [
   "test/nats/conformance-cluster",
-  "test/locks/consul-conformance",
   "test/locks/nats-cluster",
+  "test/locks/consul-conformance",
   "test/nats/conformance",
-  "test/locks/sqlite-conformance",
-  "test/conformance-sqlite",
   "test/cli/lock",
-  "test/postgres/conformance",
-  "test/redis/conformance",
-  "test/conformance-broken",
   "test/locks/consul",
-  "test/postgres/black-box",
-  "test/redis/black-box",
-  "test/redis/troubles",
-  "test/client/counter",
+  "test/postgres/conformance",
+  "test/locks/sqlite-conformance",
+  "test/nats/cluster-faults",
+  "test/conformance-sqlite",
+  "test/postgres/server",
   "test/locks/consul-processes",
+  "test/cli/elect",
+  "test/postgres/black-box",
+  "test/client/counter",
   "test/locks/sqlite-register",
+  "chaos/controls",
+  "test/nats-simulation",
+  "chaos/nats-cluster",
+  "chaos/sqlite",
+  "chaos/nats",
+  "test/locks/simulation",
 ];
 
-/** They do nothing but compute. */
-const COMPUTING: ReadonlySet<string> = new Set([
-  "test/nats-simulation",
-  "test/simulation",
-  "test/locks/simulation",
-  "test/jetstream",
-  "test/differential",
-]);
+/** They compute, or are a crowd of processes by themselves. */
+const COMPUTING = /^(chaos\/|test\/(nats-simulation|simulation|locks\/simulation|jetstream|differential)\.)/;
 
+/** What a run of one file says of itself as a whole; it is said here of all files together. */
+const TOTAL = /^(tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) \d/;
+
+interface TestEvent {
+  readonly type: string;
+  readonly data: {
+    readonly message?: string;
+    readonly nesting?: number;
+    readonly skip?: unknown;
+    readonly details?: { readonly type?: string };
+  };
+}
+
+const startedAt = performance.now();
 const words = process.argv.slice(2);
 const found = globSync(["src/**/*.test.ts", "test/**/*.test.ts", "chaos/**/*.test.ts"], { cwd: root })
   .map((file) => file.replaceAll("\\", "/"))
@@ -52,37 +66,53 @@ if (found.length === 0) throw new Error(`No test file has ${words.join(" or ")} 
 
 process.chdir(root);
 process.env["NODE_COMPILE_CACHE"] ??= join(root, ".cache", "compiled");
-Readable.from(events())
-  .on("data", ({ type }: TestEvent) => {
-    if (type === "test:fail") process.exitCode = 1;
-  })
-  .compose(spec)
-  .pipe(process.stdout);
 
-interface TestEvent {
-  readonly type: string;
+const counts = { passed: 0, failed: 0, skipped: 0 };
+const report = new Readable({ objectMode: true, read: () => undefined });
+report.compose(spec).pipe(process.stdout);
+const { waiting = [], computing = [] } = Object.groupBy(found, (file) =>
+  COMPUTING.test(file) ? "computing" : "waiting",
+);
+await Promise.all([...lanes(waiting, WAITING_AT_ONCE), ...lanes(computing, COMPUTING_AT_ONCE)]);
+// The reporter's word for it: what failed is printed once more, at the end.
+report.push({ type: "test:summary", data: { file: undefined } });
+const seconds = Math.round((performance.now() - startedAt) / 1_000);
+const { passed, failed, skipped } = counts;
+const message = `${passed} passed, ${failed} failed, ${skipped} skipped, in ${found.length} files and ${seconds} s`;
+report.push({ type: "test:diagnostic", data: { nesting: 0, message } });
+report.push(null);
+
+/** Each takes the next file when it is done with one. */
+function lanes(files: readonly string[], count: number): Promise<void>[] {
+  const left = files.values();
+  return Array.from({ length: count }, async () => {
+    for (const file of left) await runFile(file);
+  });
 }
 
-async function* events(): AsyncGenerator<TestEvent> {
-  const { waiting = [], busy = [] } = Object.groupBy(found, kindOf);
-  if (waiting.length > 0) yield* run({ files: paths(waiting), concurrency: AT_ONCE });
-  if (busy.length > 0) yield* run({ files: paths(busy), concurrency: BUSY_AT_ONCE });
+/** What it has to say is shown in one piece, when it has ended. */
+async function runFile(file: string): Promise<void> {
+  const events: TestEvent[] = [];
+  for await (const event of run({ files: [join(root, file)] }) as AsyncIterable<TestEvent>) {
+    count(event);
+    if (event.type !== "test:summary" && !isTotal(event)) events.push(event);
+  }
+  for (const event of events) report.push(event);
 }
 
-/** Computing, and crowds of processes, would make others late that live by the clock: those come when the others are done. */
-function kindOf(file: string): "waiting" | "busy" {
-  return COMPUTING.has(nameOf(file)) || file.startsWith("chaos/") ? "busy" : "waiting";
+function count({ type, data }: TestEvent): void {
+  if (type === "test:fail") process.exitCode = 1;
+  if (data.details?.type === "suite") return;
+  if (type === "test:fail") counts.failed += 1;
+  else if (type === "test:pass" && data.skip !== undefined) counts.skipped += 1;
+  else if (type === "test:pass") counts.passed += 1;
 }
 
-function paths(files: readonly string[]): string[] {
-  return files.map((file) => join(root, file));
+function isTotal({ type, data }: TestEvent): boolean {
+  return type === "test:diagnostic" && data.nesting === 0 && TOTAL.test(data.message ?? "");
 }
 
 function turnOf(file: string): number {
-  const turn = LONG.indexOf(nameOf(file));
+  const turn = LONG.indexOf(file.replace(/\.test\.ts$/, ""));
   return turn === -1 ? LONG.length : turn;
-}
-
-function nameOf(file: string): string {
-  return file.replace(/\.test\.ts$/, "");
 }

@@ -1,6 +1,6 @@
 /** A PostgreSQL server that belongs to this process: started by it, stopped by it, gone with it. */
 import { execFile } from "node:child_process";
-import { chmodSync, chownSync, mkdtempSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -98,6 +98,30 @@ export class PostgresServer extends PrivateServer {
     }
   }
 
+  /** With every process of it, as when its machine fails: those that serve connections would go on for a moment without their parent. */
+  override async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+    const children = signal === "SIGKILL" ? this.#children() : [];
+    const ended = super.kill(signal);
+    signalAll(children, signal);
+    await ended;
+  }
+
+  override pause(): void {
+    super.pause();
+    signalAll(this.#children(), "SIGSTOP");
+  }
+
+  override resume(): void {
+    signalAll(this.#children(), "SIGCONT");
+    super.resume();
+  }
+
+  /** Where the system tells them. */
+  #children(): readonly number[] {
+    const file = this.isRunning ? `/proc/${this.pid}/task/${this.pid}/children` : "";
+    return existsSync(file) ? readFileSync(file, "utf8").trim().split(" ").filter(Boolean).map(Number) : [];
+  }
+
   async ready(): Promise<void> {
     const end = performance.now() + START_MS;
     for (;;) {
@@ -111,6 +135,16 @@ export class PostgresServer extends PrivateServer {
       if (performance.now() > end)
         throw new Error(`The PostgreSQL server is not ready after ${START_MS} ms:\n${this.log()}`, { cause: reason });
       await sleep(LOOK_EVERY_MS);
+    }
+  }
+}
+
+function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, signal);
+    } catch {
+      // It has ended by itself.
     }
   }
 }

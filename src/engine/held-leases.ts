@@ -45,6 +45,12 @@ export class HeldLeases {
     if (held !== undefined) tell(held);
   }
 
+  /** The same, where a store says no more than the fence, which no other lease has. It is rare, and so it may search. */
+  loseFence(fence: number): void {
+    const lease = this.all().find((held) => held.fence === fence);
+    if (lease !== undefined) this.lose(lease);
+  }
+
   /** Every lease of the key with a smaller fence is lost. */
   loseBelow(queue: string, key: string, fence: number): void {
     const held = this.#queues.get(queue)?.get(key);

@@ -6,7 +6,7 @@ import { Desk, type Started, until } from "./baton-command.ts";
 import { lockStores } from "./lock-stores.ts";
 
 /** Notes who leads, and when. Ends at once when it is told to. */
-const LEAD = `echo "leads $0 $BATON_FENCE $(date +%s%N)" >> events; trap 'exit 0' TERM; while :; do sleep 0.01; done`;
+const LEAD = `echo "leads $0 $BATON_FENCE $(date +%s%N)" >> events; trap 'exit 0' TERM; while :; do sleep 0.1; done`;
 
 function candidate(desk: Desk, election: string, name: string, flags: readonly string[]): Started {
   return desk.start(["elect", election, ...flags, "--data", name, "--", "sh", "-c", LEAD, name]);

@@ -11,7 +11,7 @@ const SHORT = ["--lease", "2s"];
 const SHORT_MS = 2_000;
 
 /** Notes that it began, under which fence, and goes on until a file says so. */
-const HOLD = `echo "began $BATON_LOCK $BATON_FENCE" >> events; while [ ! -e go ]; do sleep 0.02; done; echo ended >> events`;
+const HOLD = `echo "began $BATON_LOCK $BATON_FENCE" >> events; while [ ! -e go ]; do sleep 0.1; done; echo ended >> events`;
 
 async function holding(desk: Desk, name: string, flags: readonly string[]): Promise<Started> {
   const started = desk.start(["lock", name, ...flags, "--", "sh", "-c", HOLD]);
@@ -164,7 +164,7 @@ describe("a command under a lock", { concurrency: 4, timeout: 120_000 }, () => {
 
   test("that ignores SIGTERM gets SIGKILL 5 s after the lock was lost", async (context) => {
     const desk = new Desk(context);
-    const script = `trap 'date +%s%N >> term' TERM; echo $$ > pid; echo began >> events; while :; do sleep 0.02; done`;
+    const script = `trap 'date +%s%N >> term' TERM; echo $$ > pid; echo began >> events; while :; do sleep 0.1; done`;
     // The delay leaves the whole time: nobody else can have the lock before.
     const holder = desk.start(["lock", "a", ...SHORT, "--delay-after-loss", "10s", "--", "sh", "-c", script]);
     await until(() => desk.read("events").includes("began"), "the command");

@@ -8,7 +8,7 @@ describe("a worker is told to stop", { concurrency: 4, timeout: 120_000 }, () =>
     const desk = new Desk(context);
     const queue = await desk.queue("q");
     for (const id of ["one", "two"]) await queue.submit("key", "", { id });
-    const script = `echo began >> events; while [ ! -e go ]; do sleep 0.02; done; echo ended >> events`;
+    const script = `echo began >> events; while [ ! -e go ]; do sleep 0.1; done; echo ended >> events`;
     const worker = desk.start(["work", "q", "--", "sh", "-c", script]);
     await until(() => desk.lines("events").length === 1, "the command");
     process.kill(worker.pid, "SIGTERM");
@@ -25,7 +25,7 @@ describe("a worker is told to stop", { concurrency: 4, timeout: 120_000 }, () =>
     const desk = new Desk(context);
     const queue = await desk.queue("q");
     await queue.submit("key", "", { id: "one" });
-    const script = `trap 'echo term >> events; exit 1' TERM; echo began >> events; while :; do sleep 0.02; done`;
+    const script = `trap 'echo term >> events; exit 1' TERM; echo began >> events; while :; do sleep 0.1; done`;
     const worker = desk.start(["work", "q", "--grace", "100ms", "--json", "--", "sh", "-c", script]);
     await until(() => desk.lines("events").length === 1, "the command");
     process.kill(worker.pid, "SIGINT");
@@ -42,7 +42,7 @@ describe("a worker is told to stop", { concurrency: 4, timeout: 120_000 }, () =>
     const desk = new Desk(context);
     const queue = await desk.queue("q");
     await queue.submit("key", "", { id: "one" });
-    const script = `trap 'echo term >> events' TERM; echo began >> events; while :; do sleep 0.02; done`;
+    const script = `trap 'echo term >> events' TERM; echo began >> events; while :; do sleep 0.1; done`;
     const worker = desk.start(["work", "q", "--grace", "10m", "--", "sh", "-c", script]);
     await until(() => desk.lines("events").length === 1, "the command");
     let said = "";

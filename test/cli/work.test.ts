@@ -118,7 +118,7 @@ describe("baton work", { concurrency: 4, timeout: 120_000 }, () => {
     const script = `
     if mkdir "held-$BATON_KEY"; then :; else echo overlap >> overlaps; fi
     touch "seen-$BATON_KEY"
-    while [ ! -e seen-a ] || [ ! -e seen-b ]; do sleep 0.01; done
+    while [ ! -e seen-a ] || [ ! -e seen-b ]; do sleep 0.1; done
     rmdir "held-$BATON_KEY"`;
     const { code, stderr } = await desk.run([
       "work",
@@ -176,7 +176,7 @@ describe("baton work", { concurrency: 4, timeout: 120_000 }, () => {
   test("what a command leaves running is ended with it", async (context) => {
     const desk = new Desk(context);
     await (await desk.queue("q")).submit("key", "");
-    const script = `sh -c 'trap "touch asked; exit" TERM; touch ready; while :; do sleep 0.02; done' & while [ ! -e ready ]; do sleep 0.01; done`;
+    const script = `sh -c 'trap "touch asked; exit" TERM; touch ready; while :; do sleep 0.1; done' & while [ ! -e ready ]; do sleep 0.1; done`;
     const { code } = await desk.run(["work", "q", "--until-empty", "--", "sh", "-c", script]);
     assert.equal(code, 0);
     assert.ok(desk.list().includes("asked"));

@@ -1,7 +1,8 @@
-import { after, before, describe, test } from "node:test";
+import { after, before } from "node:test";
 import { startNatsServer, type NatsServer } from "../../servers/nats-server.ts";
-import { cases, type ConformanceTarget, runCase } from "../../src/conformance/index.ts";
+import type { ConformanceTarget } from "../../src/conformance/index.ts";
 import { natsEngine } from "../../src/engines/nats/index.ts";
+import { addEngineTests } from "../add-engine-tests.ts";
 
 let server: NatsServer | undefined;
 before(async () => {
@@ -24,18 +25,4 @@ function running(): NatsServer {
   return server;
 }
 
-describe("the NATS engine conforms", { concurrency: 8 }, () => {
-  for (const one of cases.filter(({ alone, needsRestart }) => !alone && !needsRestart)) addTest(one);
-});
-
-describe("the NATS engine conforms when it is alone", { concurrency: 1 }, () => {
-  for (const one of cases.filter(({ alone, needsRestart }) => alone || needsRestart)) addTest(one);
-});
-
-function addTest(one: (typeof cases)[number]): void {
-  test(`${one.guarantee}: ${one.name}`, async (context) => {
-    const result = await runCase(one, target);
-    if (result.status === "skipped") context.skip(result.reason);
-    if (result.status === "failed") throw result.error;
-  });
-}
+addEngineTests("the NATS engine", target);

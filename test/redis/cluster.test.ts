@@ -1,12 +1,13 @@
 /** Three servers that share the slots: every queue has one of its own, and nothing that Baton does crosses slots. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, before, test } from "node:test";
 import { createCluster } from "@redis/client";
 import { commandOf, type RedisCluster, startRedisCluster } from "../../servers/redis-cluster.ts";
-import { cases, type ConformanceTarget, runCase } from "../../src/conformance/index.ts";
+import { cases, type ConformanceTarget } from "../../src/conformance/index.ts";
 import type { Engine } from "../../src/engine/port.ts";
 import { redisEngineOn } from "../../src/engines/redis/index.ts";
 import { BatonError, connect } from "../../src/index.ts";
+import { addEngineTests } from "../add-engine-tests.ts";
 
 let cluster: RedisCluster | undefined;
 const clients = new Set<{ destroy(): unknown }>();
@@ -38,16 +39,10 @@ const target: ConformanceTarget = {
   restart: "The servers of a cluster are restarted elsewhere.",
 };
 
-describe("the Redis engine conforms on a cluster", { concurrency: 4 }, () => {
-  // One of each kind of work is enough here: what is different is where keys live.
-  const wanted = cases.filter(({ alone, needsRestart, guarantee }) => !alone && !needsRestart && guarantee !== "G10");
-  for (const one of wanted.filter((_, index) => index % 3 === 0)) {
-    test(`${one.guarantee}: ${one.name}`, async () => {
-      const result = await runCase(one, target);
-      if (result.status === "failed") throw result.error;
-    });
-  }
-});
+// One of each kind of work is enough here: what is different is where keys live.
+const wanted = cases.filter(({ alone, needsRestart, guarantee }) => !alone && !needsRestart && guarantee !== "G10");
+const some = wanted.filter((_, index) => index % 3 === 0);
+addEngineTests("the Redis engine on a cluster", target, some);
 
 test("queues live on all servers, and one client works on all of them", { timeout: 30_000 }, async () => {
   await using baton = await connect(await open());

@@ -1,7 +1,8 @@
-import { after, before, describe, test } from "node:test";
+import { after, before } from "node:test";
 import { type RedisServer, startRedisServer } from "../../servers/redis-server.ts";
-import { cases, type ConformanceTarget, runCase } from "../../src/conformance/index.ts";
+import type { ConformanceTarget } from "../../src/conformance/index.ts";
 import { redisEngine } from "../../src/engines/redis/index.ts";
+import { addEngineTests } from "../add-engine-tests.ts";
 
 let server: RedisServer | undefined;
 before(async () => {
@@ -23,18 +24,4 @@ function running(): RedisServer {
   return server;
 }
 
-describe("the Redis engine conforms", { concurrency: 8 }, () => {
-  for (const one of cases.filter(({ alone, needsRestart }) => !alone && !needsRestart)) addTest(one);
-});
-
-describe("the Redis engine conforms when it is alone", { concurrency: 1 }, () => {
-  for (const one of cases.filter(({ alone, needsRestart }) => alone || needsRestart)) addTest(one);
-});
-
-function addTest(one: (typeof cases)[number]): void {
-  test(`${one.guarantee}: ${one.name}`, async (context) => {
-    const result = await runCase(one, target);
-    if (result.status === "skipped") context.skip(result.reason);
-    if (result.status === "failed") throw result.error;
-  });
-}
+addEngineTests("the Redis engine", target);

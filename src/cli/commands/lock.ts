@@ -130,9 +130,11 @@ async function acquire(
     // A store that is away must not hold on to whoever gave up.
     setTimeout(() => process.exit(), GIVE_UP_MS).unref();
   });
-  const patience = setTimeout(() => void tellWhy(baton, name, teller), TELL_AFTER_MS);
+  let waits = true;
+  const patience = setTimeout(() => void tellWhy(baton, name, teller, () => waits), TELL_AFTER_MS);
   try {
     const held = await baton.lock(name, { ...options, signal: giveUp.signal });
+    waits = false;
     // A signal that comes before there is a command to pass it on to is for us.
     await guard.ready();
     if (!giveUp.signal.aborted) return held;
@@ -143,16 +145,17 @@ async function acquire(
     if (error instanceof LockBusy) teller.refused(error);
     throw error;
   } finally {
+    waits = false;
     clearTimeout(patience);
   }
 }
 
-async function tellWhy(baton: Baton, name: string, teller: LockTeller): Promise<void> {
+/** A slow start alone is not worth a word: only that something is in the way. */
+async function tellWhy(baton: Baton, name: string, teller: LockTeller, waits: () => boolean): Promise<void> {
+  if (!waits()) return;
   const reports = await baton.locks().catch(() => []);
-  teller.waiting(
-    name,
-    reports.find((report) => report.name === name),
-  );
+  const report = reports.find((one) => one.name === name);
+  if (waits() && report !== undefined) teller.waiting(name, report);
 }
 
 function optionsOf({ wait, slots, data }: LockFlags): LockOptions {

@@ -30,9 +30,9 @@ export class LockTeller {
     else if (sentence !== undefined && !this.#options.quiet) this.#stderr.write(`baton: ${printable(sentence)}\n`);
   }
 
-  waiting(name: string, report: LockReport | undefined): void {
-    const holders = report?.holders ?? [];
-    this.tell("waiting", { lock: name, holders, waiting: report?.waiting }, `waiting for lock ${name}${why(report)}`);
+  waiting(name: string, report: LockReport): void {
+    const { holders, waiting } = report;
+    this.tell("waiting", { lock: name, holders, waiting }, `waiting for lock ${name}${why(report)}`);
   }
 
   refused({ lock, why: reason, holders }: LockBusy): void {
@@ -40,11 +40,10 @@ export class LockTeller {
   }
 }
 
-function why(report: LockReport | undefined): string {
+function why({ holders: [holder], retiredUntil, delayedUntil }: LockReport): string {
   const now = Date.now();
-  const [holder] = report?.holders ?? [];
   if (holder !== undefined) return `, held by ${holder.owner} for ${roughly(now - holder.since)}`;
-  if (report?.retiredUntil !== undefined) return `, whose work is done, for ${roughly(report.retiredUntil - now)} more`;
-  if (report?.delayedUntil === undefined) return "";
-  return `, whose last holder vanished, for ${roughly(report.delayedUntil - now)} more`;
+  if (retiredUntil !== undefined) return `, whose work is done, for ${roughly(retiredUntil - now)} more`;
+  if (delayedUntil === undefined) return "";
+  return `, whose last holder vanished, for ${roughly(delayedUntil - now)} more`;
 }

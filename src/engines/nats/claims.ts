@@ -4,13 +4,14 @@
  * started at once, or goes back. Only for a worker that comes back for more within milliseconds, the next keys are fetched
  * while it is at work, and given back when it does not come.
  */
-import { type Clock, pause, type Timer } from "../../domain/clock.ts";
+import type { Clock, Timer } from "../../domain/clock.ts";
 import { LevelChooser } from "../../domain/level.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { decodeState } from "./codec.ts";
 import { type Coming, type Desk, wantedBy, type WaitingClaim } from "./desk.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
-import type { Held } from "./held-leases.ts";
+import { Lag } from "./lag.ts";
+import type { Held } from "./own-leases.ts";
 import type { Leases, Token } from "./leases.ts";
 import type { Pulled, Pulls } from "./pulls.ts";
 import { lastToken } from "./subjects.ts";
@@ -20,8 +21,6 @@ import type { Wire } from "./wire.ts";
 const RESERVED_MS = 25;
 /** One that takes longer to start is overtaken by those behind it. */
 const SLOW_MS = 1_000;
-/** A consumer of a cluster follows its stream within this, unless something is wrong. */
-const BEHIND_MS = 10;
 /** A worker that asks again so soon is one for which keys are fetched ahead; and so long they are kept for it. */
 const FETCHED_MS = 20;
 /** More would only wait longer. */
@@ -55,6 +54,10 @@ export class Claims {
   /** Levels that are being asked, or looked at. */
   readonly #busy = new Set<number>();
   readonly #starts = new Set<Promise<void>>();
+  /** Of a cluster, where what is more urgent may come later. */
+  readonly #lag: Lag;
+  /** Per level: keys that have come, while it is looked whether something more urgent should come first. */
+  readonly #unsure: Token[][];
   /** Fetched ahead, not started. */
   #fetched: Fetched[] = [];
   #stirred = false;
@@ -74,6 +77,8 @@ export class Claims {
     this.#clock = store.clock;
     this.#seenAt = Array.from({ length: store.levels }, () => this.#clock.wall());
     this.#asked = this.#seenAt.map(() => 0);
+    this.#unsure = this.#seenAt.map(() => []);
+    this.#lag = new Lag(store);
   }
 
   /** Whether the next item of a key that is settled now finds a claim here that waits for it. */
@@ -114,6 +119,25 @@ export class Claims {
       this.stir();
       return;
     }
+    if (level > 0 && this.#lag.isPossible && !this.#impatient.has(level)) void this.#takeInTurn(level, token);
+    else this.#take(level, token);
+  }
+
+  /** Not before what is more urgent and was there first, unless that cannot be told. */
+  async #takeInTurn(level: number, token: Token): Promise<void> {
+    const unsure = this.#unsure[level];
+    if (unsure === undefined || unsure.push(token) > 1) return;
+    while (unsure.length > 0) {
+      // One look for all that come in one turn.
+      await undefined;
+      const { length } = unsure;
+      await this.#lag.caughtUp(level).catch(() => undefined);
+      for (const sure of unsure.splice(0, length)) this.#take(level, sure);
+    }
+    this.stir();
+  }
+
+  #take(level: number, token: Token): void {
     const desk = this.#closed ? undefined : this.#lackingDesk();
     const isFirst = this.#impatient.has(level);
     if (desk !== undefined) this.#begin(level, token, desk);
@@ -155,6 +179,7 @@ export class Claims {
     this.#timer?.cancel();
     for (const { claims } of this.#desks.values()) for (const claim of claims.slice()) claim.answer([]);
     for (const { token } of this.#fetched.splice(0)) this.#giveBack(token);
+    for (const unsure of this.#unsure) for (const token of unsure.splice(0)) this.#giveBack(token);
     await Promise.allSettled(this.#starts);
     const left = Array.from(this.#desks.values()).flatMap(({ line }) => line.splice(0));
     const releases = left.flatMap(({ held }) => (held === undefined ? [] : [this.#leases.release(held)]));
@@ -185,6 +210,7 @@ export class Claims {
       if (wanted === 0 && desk.line.length + desk.ahead === 0) this.#desks.delete(name);
     }
     for (const asked of this.#asked) lack -= asked;
+    for (const { length } of this.#unsure) lack -= length;
     return lack;
   }
 
@@ -297,7 +323,7 @@ export class Claims {
       const { found, newest } = await this.#pulls.quick(level, want);
       this.#seenAt[level] = newest === undefined || newest.left === 0 ? this.#clock.wall() : newest.at;
       this.#asked[level] = 0;
-      if (found >= want || (found === 0 && (await this.#isBehind(level)))) return;
+      if (found >= want || (found === 0 && (await this.#lag.wasBehind(level)))) return;
       this.#pulls.stand(level, 1);
     } catch {
       this.#rest();
@@ -307,15 +333,6 @@ export class Claims {
       this.#impatient.delete(level);
       this.stir();
     }
-  }
-
-  /** In a cluster the consumer may learn of a key a moment after its stream has it. True: so it was, and that moment is over. */
-  async #isBehind(level: number): Promise<boolean> {
-    const { js, subjects } = this.#store;
-    if (level === this.#store.levels - 1 || !js.isReplicated(subjects.stream)) return false;
-    if ((await js.last(subjects.stream, subjects.readyAt(level))) === undefined) return false;
-    await pause(this.#clock, BEHIND_MS);
-    return true;
   }
 
   /** Some grants go out of turn to the level that has waited longest, if that is longer than its patience. */

@@ -1,5 +1,5 @@
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
-import type { Held } from "./held-leases.ts";
+import type { Held } from "./own-leases.ts";
 
 /** A call that waits for keys. */
 export interface WaitingClaim {

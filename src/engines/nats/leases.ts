@@ -4,7 +4,7 @@ import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { Ending, Grant, HoldRequest, Lease, Renewal, RenewResult, SettleResult } from "../../engine/port.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
 import { asError } from "./as-error.ts";
-import { type Held, HeldLeases } from "./held-leases.ts";
+import { type Held, OwnLeases } from "./own-leases.ts";
 import { textOf, tokenOf } from "./key-token.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
 import { LateWrites } from "./late-writes.ts";
@@ -57,7 +57,7 @@ export class Leases {
   readonly #clock: Clock;
   readonly #hooks: LeaseHooks;
   readonly #acknowledgements: Acknowledgements;
-  readonly #held: HeldLeases;
+  readonly #held: OwnLeases;
   /** Leases whose key went on to its next item before their end was written. */
   readonly #advanced = new WeakMap<object, Held>();
   readonly #lateWrites: LateWrites;
@@ -70,7 +70,7 @@ export class Leases {
     this.#sessions = sessions;
     this.#clock = store.clock;
     this.#lateWrites = new LateWrites(store.clock);
-    this.#held = new HeldLeases(sessions, store.clock, (held) => store.background(this.#putBackSurely(held)));
+    this.#held = new OwnLeases(sessions, store.clock, (held) => store.background(this.#putBackSurely(held)));
     this.#hooks = hooks;
   }
 

@@ -1,4 +1,5 @@
 import type { Grant, Lease } from "../../engine/port.ts";
+import { readHeaders } from "../../engine/stored-json.ts";
 import { payloadOf } from "./bodies.ts";
 import type { Row } from "./link.ts";
 import type { DeclaredQueue } from "./queues.ts";
@@ -34,14 +35,4 @@ export function readGrants(queue: DeclaredQueue, rows: readonly Row[], since: Le
 /** The id of an item that was given none, as `given_id` of the store makes it. */
 export function givenId(key: number, level: number, ord: number): string {
   return `@${key.toString(16)}-${level}-${ord.toString(16)}`;
-}
-
-function readHeaders(json: string): Readonly<Record<string, string>> {
-  const value: unknown = JSON.parse(json);
-  if (isHeaders(value)) return value;
-  throw new TypeError("The store has no headers where some belong.");
-}
-
-function isHeaders(value: unknown): value is Readonly<Record<string, string>> {
-  return typeof value === "object" && value !== null && Object.values(value).every((one) => typeof one === "string");
 }

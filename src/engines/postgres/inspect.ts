@@ -1,4 +1,3 @@
-import type { Failure } from "../../domain/failure.ts";
 import type {
   DeadReport,
   ItemReport,
@@ -9,6 +8,7 @@ import type {
   QueueReport,
   RunningReport,
 } from "../../engine/port.ts";
+import { readFailure } from "../../engine/stored-json.ts";
 import { payloadOf } from "./bodies.ts";
 import { givenId } from "./grants.ts";
 import type { Link, Row } from "./link.ts";
@@ -216,14 +216,4 @@ function readOutcome(row: Row, from: number): Outcome | undefined {
     ...(hasResult ? { result: payloadOf(row[from + 3], row[from + 4], row[from + 5]) } : {}),
     ...(failure === undefined || state !== "dead" ? {} : { failure: readFailure(failure) }),
   };
-}
-
-function readFailure(json: string): Failure {
-  const value: unknown = JSON.parse(json);
-  if (isFailure(value)) return value;
-  throw new TypeError("The store has no failure where one belongs.");
-}
-
-function isFailure(value: unknown): value is Failure {
-  return typeof value === "object" && value !== null && "message" in value && typeof value.message === "string";
 }

@@ -6,7 +6,6 @@ import type {
   Grant,
   HoldRequest,
   Lease,
-  LostListener,
   Outcome,
   OutcomeRequest,
   Settlement,
@@ -14,6 +13,7 @@ import type {
   Submission,
   SubmitResult,
 } from "../../engine/port.ts";
+import { HeldLeases } from "../../engine/held-leases.ts";
 import { integers } from "./arrays.ts";
 import type { Wake } from "../../wake/wake.ts";
 import { Bell, type Signal } from "./bell.ts";
@@ -79,7 +79,7 @@ export class Store implements LaneWork {
   readonly #undecided: Undecided;
   readonly #claims = new Map<number, QueueClaims>();
   readonly #outcomes = new Map<number, QueueOutcomes>();
-  readonly #lostListeners = new Map<number, { readonly lease: Lease; readonly lost: LostListener }>();
+  readonly #held = new HeldLeases();
   readonly #cellWatchers = new Set<(name: string | undefined) => void>();
   /** Those in other processes who have gone to sleep unseen are told of these with the next statement. */
   #rings: number[] = [];
@@ -141,7 +141,7 @@ export class Store implements LaneWork {
     const queue = this.queues.get(request.queue);
     this.#foreign?.listen(queue);
     const lease = await this.lane.call(() => this.#holds.try(queue, request, !request.signal.aborted));
-    if (lease !== undefined) this.#noteLost(lease, request.lost);
+    if (lease !== undefined) this.#held.add(lease, request.lost);
     if (lease !== undefined || request.signal.aborted) {
       if (lease === undefined) await this.lane.call(() => this.#giveUpMark(queue, request));
       return lease;
@@ -305,7 +305,7 @@ export class Store implements LaneWork {
       }
       if (claims !== undefined && claim !== undefined) {
         const grants = readGrants(claims.queue, rows, since);
-        for (const { lease } of grants) this.#noteLost(lease, claim.request.lost);
+        for (const { lease } of grants) this.#held.add(lease, claim.request.lost);
         if (grants.length > 0) got?.(grants.length);
         this.#answerClaim(claims, claim, grants, rows, saidAsleep);
       }
@@ -329,7 +329,7 @@ export class Store implements LaneWork {
       const lost = integer(row, 0) === LOST ? unique[integer(row, 1) - 1] : undefined;
       if (lost !== undefined) settled.delete(lost);
     }
-    for (const { lease } of settlements) this.#lostListeners.delete(lease.fence);
+    for (const { lease } of settlements) this.#held.remove(lease);
     this.#vacuum.note(settled.size);
     for (const { input, resolve } of calls)
       resolve(input.map((settlement): SettleResult => (settled.has(settlement) ? "settled" : "lost")));
@@ -449,7 +449,7 @@ export class Store implements LaneWork {
     try {
       const lease = await this.#holds.try(hold.queue, hold.request, true);
       if (lease !== undefined) {
-        this.#noteLost(lease, hold.request.lost);
+        this.#held.add(lease, hold.request.lost);
         this.#holds.waiting.delete(hold);
         hold.resolve(lease);
       } else if (hold.request.signal.aborted || this.#closed) {
@@ -558,12 +558,9 @@ export class Store implements LaneWork {
       case "hold":
         this.#holds.lookAt(signal.queue);
         break;
-      case "lost": {
-        const listener = signal.handle === me ? this.#lostListeners.get(signal.fence) : undefined;
-        this.#lostListeners.delete(signal.fence);
-        listener?.lost(listener.lease);
+      case "lost":
+        if (signal.handle === me) this.#held.loseFence(signal.fence);
         return;
-      }
       case "cell":
         for (const changed of this.#cellWatchers) changed(signal.name);
         return;
@@ -637,10 +634,6 @@ export class Store implements LaneWork {
     let claims = this.#claims.get(queue.id);
     if (claims === undefined) this.#claims.set(queue.id, (claims = new QueueClaims(queue, this.#parts.clock)));
     return claims;
-  }
-
-  #noteLost(lease: Lease, lost: LostListener | undefined): void {
-    if (lost !== undefined) this.#lostListeners.set(lease.fence, { lease, lost });
   }
 }
 

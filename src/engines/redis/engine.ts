@@ -98,11 +98,12 @@ export class RedisEngine implements port.Engine {
     const entries = settlements.map((settlement) => ({ queue: settlement.lease.queue, settlement }));
     return await inPieces(entries, async (name, some) => {
       const queue = this.#queue(name);
+      // Before the answer, which may bring the same key again: that is no loss.
+      for (const { settlement } of some) queue.forget(settlement.lease);
       const args = settleArguments(some.map(({ settlement }) => settlement));
       const results = await queue.ask("a settlement", args, (result) => list(result).map((one) => one === 1), {
         entries: some.length,
       });
-      for (const { settlement } of some) queue.forget(settlement.lease);
       return results.map((isSettled): port.SettleResult => (isSettled ? "settled" : "lost"));
     });
   }

@@ -1,14 +1,7 @@
 /** One queue, as this process sees it: its desk, those who wait for it, and when they look by themselves. */
 import type { Clock, Timer } from "../../domain/clock.ts";
-import type {
-  ClaimRequest,
-  Grant,
-  HoldRequest,
-  Lease,
-  LostListener,
-  Outcome,
-  OutcomeRequest,
-} from "../../engine/port.ts";
+import type { ClaimRequest, Grant, HoldRequest, Lease, Outcome, OutcomeRequest } from "../../engine/port.ts";
+import { HeldLeases } from "../../engine/held-leases.ts";
 import { Claims } from "./claims.ts";
 import type { Wire } from "./client.ts";
 import { Desk, type Moment, type Operation } from "./desk.ts";
@@ -42,8 +35,7 @@ export class Queue implements SignalListener {
   readonly #claims: Claims;
   readonly #holds: Holds;
   readonly #outcomes: Outcomes;
-  /** By fence: leases whose holder wants to hear of their loss. */
-  readonly #leases = new Map<number, { readonly lease: Lease; readonly lost: LostListener }>();
+  readonly #held = new HeldLeases();
   #listening: Promise<() => void> | undefined;
   #timer: Timer | undefined;
   #timerAt = Infinity;
@@ -110,7 +102,7 @@ export class Queue implements SignalListener {
     // Whoever only tries does not wait to be told.
     if (!request.signal.aborted) this.#listen().catch(() => undefined);
     const lease = await this.#holds.hold(request);
-    if (lease !== undefined && request.lost !== undefined) this.#leases.set(lease.fence, { lease, lost: request.lost });
+    if (lease !== undefined) this.#held.add(lease, request.lost);
     return lease;
   }
 
@@ -121,7 +113,7 @@ export class Queue implements SignalListener {
 
   /** The lease has ended, as far as this process is concerned. */
   forget(lease: Lease): void {
-    this.#leases.delete(lease.fence);
+    this.#held.remove(lease);
   }
 
   idle(): number {
@@ -145,11 +137,7 @@ export class Queue implements SignalListener {
   }
 
   lost(leases: readonly { readonly key: string; readonly fence: number }[]): void {
-    for (const { fence } of leases) {
-      const held = this.#leases.get(fence);
-      this.#leases.delete(fence);
-      held?.lost(held.lease);
-    }
+    for (const { key, fence } of leases) this.#held.lose({ queue: this.name, key, fence });
   }
 
   /** Everybody who waits looks. */
@@ -171,8 +159,7 @@ export class Queue implements SignalListener {
   }
 
   #granted(request: ClaimRequest, grants: readonly Grant[]): void {
-    const { lost } = request;
-    if (lost !== undefined) for (const { lease } of grants) this.#leases.set(lease.fence, { lease, lost });
+    for (const { lease } of grants) this.#held.add(lease, request.lost);
   }
 
   #answered({ dueInUs, news }: Answer): void {

@@ -1,6 +1,6 @@
 /** What the program answers, as the port says it. Times are microseconds on the wire. */
+import { readFailure, readHeaders } from "../../engine/stored-json.ts";
 import type { Instant } from "../../domain/clock.ts";
-import type { Failure } from "../../domain/failure.ts";
 import type {
   DeadReport,
   Grant,
@@ -203,24 +203,4 @@ export function levelOf(levels: readonly string[], rank: unknown): string {
 export function readLevels(json: string): readonly string[] {
   const value: unknown = JSON.parse(json);
   return texts(value);
-}
-
-function readHeaders(json: string): Readonly<Record<string, string>> {
-  const value: unknown = JSON.parse(json);
-  if (isHeaders(value)) return value;
-  throw new TypeError("The store has no headers where some belong.");
-}
-
-function isHeaders(value: unknown): value is Readonly<Record<string, string>> {
-  return typeof value === "object" && value !== null && Object.values(value).every((one) => typeof one === "string");
-}
-
-function readFailure(json: string): Failure {
-  const value: unknown = JSON.parse(json);
-  if (isFailure(value)) return value;
-  throw new TypeError("The store has no failure where one belongs.");
-}
-
-function isFailure(value: unknown): value is Failure {
-  return typeof value === "object" && value !== null && "message" in value && typeof value.message === "string";
 }

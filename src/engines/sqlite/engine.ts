@@ -1,3 +1,4 @@
+import { readHeaders } from "../../engine/stored-json.ts";
 import { randomUUID } from "node:crypto";
 import { systemClock } from "../../domain/clock.ts";
 import { InvalidInput, LevelsDiffer } from "../../domain/errors.ts";
@@ -232,16 +233,6 @@ function toGrant(queue: string, { wall, monotonic, levels }: Granted, grant: Gra
     lease: { queue, key, fence, since: { wall, monotonic }, handle: keyId },
     item: { id, queue, key, level, payload: { type, body }, headers, submittedAt, attempt },
   };
-}
-
-function readHeaders(json: string): Readonly<Record<string, string>> {
-  const value: unknown = JSON.parse(json);
-  if (isHeaders(value)) return value;
-  throw new TypeError("The store has no headers where some belong.");
-}
-
-function isHeaders(value: unknown): value is Readonly<Record<string, string>> {
-  return typeof value === "object" && value !== null && Object.values(value).every((one) => typeof one === "string");
 }
 
 function leaseTuple({ handle, fence }: Lease): LeaseTuple {

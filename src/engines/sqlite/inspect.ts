@@ -13,7 +13,7 @@ import type {
 } from "../../engine/port.ts";
 import { assignedId } from "./assigned-id.ts";
 import { readType } from "./items.ts";
-import { readFailure } from "./receipts.ts";
+import { readFailure } from "../../engine/stored-json.ts";
 import { BLOCKED, IDLE, KEY_COLUMNS, type KeyRow, LEASED, READY, readKey } from "./key-row.ts";
 import type { Requests } from "./messages.ts";
 import type { Operations } from "./operate.ts";

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Failure } from "../../domain/failure.ts";
 import type { Outcome } from "../../engine/port.ts";
+import { readFailure } from "../../engine/stored-json.ts";
 import { assignedId, seqOfAssigned } from "./assigned-id.ts";
 import type { ItemRow } from "./items.ts";
 import type { QueueRow } from "./queue-table.ts";
@@ -94,16 +94,6 @@ function readOutcome(state: string, row: Row): Outcome {
     ...(type === undefined ? {} : { result: { type, body: body(row, 9) } }),
     ...(failure === undefined ? {} : { failure: readFailure(failure) }),
   };
-}
-
-export function readFailure(json: string): Failure {
-  const value: unknown = JSON.parse(json);
-  if (isFailure(value)) return value;
-  throw new TypeError("The store has no failure where one belongs.");
-}
-
-function isFailure(value: unknown): value is Failure {
-  return typeof value === "object" && value !== null && "message" in value && typeof value.message === "string";
 }
 
 function prepare(db: DatabaseSync) {

@@ -7,6 +7,7 @@ import type { WakeScene } from "../scene.ts";
 const PROCESSES = 4;
 const CLAIMS = 50;
 const WORK = 10;
+const CALM_MS = 100;
 
 /** Claims of one process that sleep; who is woken is up. */
 class Bed implements Sleepers {
@@ -36,7 +37,8 @@ export const shared: readonly WakeCase[] = [
         const { beds, tell } = await herd(scene);
         tell();
         await scene.until(() => total(beds) > 0, "Somebody wakes");
-        // Whatever is still to come: a second piece of work is heard after the first.
+        // A budget that all take from at the same moment may be too contended to be added to, and then everybody may wake.
+        await calm(scene, beds);
         tell();
         await scene.until(() => total(beds) > WORK, "Somebody wakes again");
         atMost(total(beds), 2 * WORK, `Of ${PROCESSES * CLAIMS} who sleep, those who wake for ${2 * WORK}`);
@@ -110,6 +112,14 @@ function withoutHints(adapter: WakeAdapter): WakeAdapter {
     listen: (channel, heard, missed) => adapter.listen(channel, heard, missed),
     close: () => adapter.close(),
   };
+}
+
+/** Nobody has woken for a while. */
+async function calm(scene: WakeScene, beds: readonly Bed[]): Promise<void> {
+  for (let seen = -1; seen !== total(beds);) {
+    seen = total(beds);
+    await scene.pass(CALM_MS);
+  }
 }
 
 function total(beds: readonly Bed[]): number {

@@ -20,7 +20,7 @@ export interface Held {
   silent: boolean;
 }
 
-export class HeldLeases {
+export class OwnLeases {
   readonly #sessions: Sessions;
   readonly #clock: Clock;
   /** A lease was neither renewed nor settled: this process itself has to put its key back. */

@@ -1,0 +1,52 @@
+import { pause } from "../../domain/clock.ts";
+import type { KeyStore } from "./key-store.ts";
+
+/** A consumer follows its stream within this, unless its server is busy. */
+const LOOK_MS = 10;
+/** What is more urgent is not waited for any longer: something is wrong with its consumer, and the rest must go on. */
+const MOST_LOOKS = 20;
+
+/**
+ * In a cluster every level's consumer follows the stream by itself, so a less urgent key may be handed out before a more urgent
+ * one that was there first. The leader of the stream knows.
+ */
+export class Lag {
+  readonly #store: KeyStore;
+
+  constructor(store: KeyStore) {
+    this.#store = store;
+  }
+
+  /** Whether a consumer can be behind at all. */
+  get isPossible(): boolean {
+    const { js, subjects } = this.#store;
+    return js.isReplicated(subjects.stream);
+  }
+
+  /** Whether the consumer may not have heard yet of a key that is ready; a moment after it was so. */
+  async wasBehind(level: number): Promise<boolean> {
+    if (!this.isPossible || (await this.#newest(level)) === undefined) return false;
+    await pause(this.#store.clock, LOOK_MS);
+    return true;
+  }
+
+  /** Resolves when whatever is ready now at a more urgent level has been started by somebody. */
+  async caughtUp(level: number): Promise<void> {
+    await Promise.all(Array.from({ length: level }, (_, above) => this.#caughtUp(above)));
+  }
+
+  async #caughtUp(level: number): Promise<void> {
+    const newest = await this.#newest(level);
+    if (newest === undefined) return;
+    for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
+      await pause(this.#store.clock, LOOK_MS);
+      if ((await this.#newest(level)) !== newest) return;
+    }
+  }
+
+  /** The sequence of the last key that became ready and was not started. */
+  async #newest(level: number): Promise<number | undefined> {
+    const { js, subjects } = this.#store;
+    return (await js.last(subjects.stream, subjects.readyAt(level)))?.sequence;
+  }
+}
