@@ -60,13 +60,13 @@ export function shortRun(store: Store, seed: number): Settings {
     store,
     seed,
     forMs: 3_500,
-    workers: 3,
-    submitters: 2,
-    keys: 24,
+    workers: 2,
+    submitters: 1,
+    keys: 16,
     leaseMs: 500,
     faultEveryMs: 500,
-    submitEveryMs: 12,
-    calls: 180,
+    submitEveryMs: 8,
+    calls: 300,
     drainMs: 6_000,
   };
 }

@@ -1,31 +1,41 @@
 /**
- * Runs the tests: all, or those whose path contains one of the words given. Most of them wait for leases and restarts most of
- * the time; beside those, one at a time, run the ones that compute. The longest go first, so that none of them is left alone
- * at the end, and what was compiled once is kept for the hundreds of processes and threads that tests start.
+ * Runs the tests: all, or those whose path contains one of the words given. Beside the usual ones run, one at a time, those
+ * that keep a processor busy, and, one at a time, those that only wait. The longest go first, so that none of them is left
+ * alone at the end. What was compiled once is kept for the hundreds of processes and threads that tests start, and
+ * what servers write goes to memory, where there is room: a disk would make those late that live by the clock.
  */
-import { globSync } from "node:fs";
+import { chmodSync, existsSync, globSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { root } from "./tool.ts";
 
-/** With more, those that live by the clock are late. */
-const WAITING_AT_ONCE = 3;
-const COMPUTING_AT_ONCE = 1;
+/** Of each kind. With more, those that live by the clock are late. */
+const AT_ONCE = { busy: 1, idle: 1, usual: 2 };
+
+const MEMORY = "/dev/shm";
+const MEMORY_NEEDED = 4 * 1024 ** 3;
+
+/** They compute, or are a crowd of processes by themselves. */
+const BUSY =
+  /^(chaos\/|test\/(nats-simulation|simulation|locks\/simulation|jetstream|differential|nats\/conformance-cluster)\.)/;
+
+/** They do next to nothing but wait, for servers that choose a leader or sessions that run out. */
+const IDLE = /^test\/(demo|nats\/cluster-faults|locks\/(consul|nats-cluster|.*-register|conformance-memory))/;
 
 /** Those that take more than about twenty seconds, longest first. */
 const LONG: readonly string[] = [
   "test/nats/conformance-cluster",
-  "test/locks/nats-cluster",
   "test/locks/consul-conformance",
-  "test/nats/conformance",
   "test/cli/lock",
   "test/locks/consul",
+  "test/nats/conformance",
   "test/postgres/conformance",
   "test/locks/sqlite-conformance",
-  "test/nats/cluster-faults",
   "test/conformance-sqlite",
+  "test/locks/nats-cluster",
+  "test/nats/cluster-faults",
   "test/postgres/server",
   "test/locks/consul-processes",
   "test/cli/elect",
@@ -34,14 +44,8 @@ const LONG: readonly string[] = [
   "test/locks/sqlite-register",
   "chaos/controls",
   "test/nats-simulation",
-  "chaos/nats-cluster",
-  "chaos/sqlite",
-  "chaos/nats",
   "test/locks/simulation",
 ];
-
-/** They compute, or are a crowd of processes by themselves. */
-const COMPUTING = /^(chaos\/|test\/(nats-simulation|simulation|locks\/simulation|jetstream|differential)\.)/;
 
 /** What a run of one file says of itself as a whole; it is said here of all files together. */
 const TOTAL = /^(tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) \d/;
@@ -66,14 +70,19 @@ if (found.length === 0) throw new Error(`No test file has ${words.join(" or ")} 
 
 process.chdir(root);
 process.env["NODE_COMPILE_CACHE"] ??= join(root, ".cache", "compiled");
+if (hasRoom(MEMORY)) {
+  const folder = mkdtempSync(join(MEMORY, "baton-tests-"));
+  // For servers that run as somebody else.
+  chmodSync(folder, 0o1777);
+  process.env["TMPDIR"] = folder;
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+}
 
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const report = new Readable({ objectMode: true, read: () => undefined });
 report.compose(spec).pipe(process.stdout);
-const { waiting = [], computing = [] } = Object.groupBy(found, (file) =>
-  COMPUTING.test(file) ? "computing" : "waiting",
-);
-await Promise.all([...lanes(waiting, WAITING_AT_ONCE), ...lanes(computing, COMPUTING_AT_ONCE)]);
+const { busy = [], idle = [], usual = [] } = Object.groupBy(found, kindOf);
+await Promise.all([...lanes(usual, AT_ONCE.usual), ...lanes(busy, AT_ONCE.busy), ...lanes(idle, AT_ONCE.idle)]);
 // The reporter's word for it: what failed is printed once more, at the end.
 report.push({ type: "test:summary", data: { file: undefined } });
 const seconds = Math.round((performance.now() - startedAt) / 1_000);
@@ -110,6 +119,17 @@ function count({ type, data }: TestEvent): void {
 
 function isTotal({ type, data }: TestEvent): boolean {
   return type === "test:diagnostic" && data.nesting === 0 && TOTAL.test(data.message ?? "");
+}
+
+function kindOf(file: string): keyof typeof AT_ONCE {
+  if (BUSY.test(file)) return "busy";
+  return IDLE.test(file) ? "idle" : "usual";
+}
+
+function hasRoom(folder: string): boolean {
+  if (!existsSync(folder)) return false;
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize > MEMORY_NEEDED;
 }
 
 function turnOf(file: string): number {

@@ -59,6 +59,8 @@ export class PostgresServer extends PrivateServer {
       port: String(port),
       unix_socket_directories: "",
       max_connections: "300",
+      // In its folder: in the system's memory it would outlive a server that is killed.
+      dynamic_shared_memory_type: "mmap",
       ...settings,
     };
     super({

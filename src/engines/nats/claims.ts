@@ -323,7 +323,7 @@ export class Claims {
       const { found, newest } = await this.#pulls.quick(level, want);
       this.#seenAt[level] = newest === undefined || newest.left === 0 ? this.#clock.wall() : newest.at;
       this.#asked[level] = 0;
-      if (found >= want || (found === 0 && (await this.#lag.wasBehind(level)))) return;
+      if (found >= want || (await this.#lag.wasBehind(level, newest?.sequence))) return;
       this.#pulls.stand(level, 1);
     } catch {
       this.#rest();

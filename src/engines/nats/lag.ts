@@ -23,9 +23,15 @@ export class Lag {
     return js.isReplicated(subjects.stream);
   }
 
-  /** Whether the consumer may not have heard yet of a key that is ready; a moment after it was so. */
-  async wasBehind(level: number): Promise<boolean> {
-    if (!this.isPossible || (await this.#newest(level)) === undefined) return false;
+  /**
+   * Whether the consumer may not have heard yet of a key that is ready; a moment after it was so.
+   * @param seen the sequence of the last one that it brought, if it brought any
+   */
+  async wasBehind(level: number, seen: number | undefined): Promise<boolean> {
+    // Nothing is less urgent than the last level, and could overtake it.
+    if (!this.isPossible || level === this.#store.levels - 1) return false;
+    const newest = await this.#newest(level);
+    if (newest === undefined || (seen !== undefined && newest <= seen)) return false;
     await pause(this.#store.clock, LOOK_MS);
     return true;
   }
@@ -40,7 +46,7 @@ export class Lag {
     if (newest === undefined) return;
     for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
       await pause(this.#store.clock, LOOK_MS);
-      if ((await this.#newest(level)) !== newest) return;
+      if (await this.#areStarted(level, newest)) return;
     }
   }
 
@@ -48,5 +54,12 @@ export class Lag {
   async #newest(level: number): Promise<number | undefined> {
     const { js, subjects } = this.#store;
     return (await js.last(subjects.stream, subjects.readyAt(level)))?.sequence;
+  }
+
+  /** All up to this sequence. */
+  async #areStarted(level: number, newest: number): Promise<boolean> {
+    const { js, subjects } = this.#store;
+    const first = await js.next(subjects.stream, subjects.readyAt(level), 1);
+    return first === undefined || first.sequence > newest;
   }
 }
