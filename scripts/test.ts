@@ -92,9 +92,9 @@ report.push({ type: "test:diagnostic", data: { nesting: 0, message } });
 report.push(null);
 
 /** Each takes the next file when it is done with one. */
-function lanes(files: readonly string[], count: number): Promise<void>[] {
+function lanes(files: readonly string[], atOnce: number): Promise<void>[] {
   const left = files.values();
-  return Array.from({ length: count }, async () => {
+  return Array.from({ length: atOnce }, async () => {
     for (const file of left) await runFile(file);
   });
 }

@@ -129,7 +129,7 @@ export class Claims {
     if (unsure === undefined || unsure.push(token) > 1) return;
     while (unsure.length > 0) {
       // One look for all that come in one turn.
-      await undefined;
+      await Promise.resolve();
       const { length } = unsure;
       await this.#lag.caughtUp(level).catch(() => undefined);
       for (const sure of unsure.splice(0, length)) this.#take(level, sure);
