@@ -22,7 +22,11 @@ const BUSY =
   /^(chaos\/|test\/(nats-simulation|simulation|locks\/simulation|jetstream|differential|nats\/conformance-cluster)\.)/;
 
 /** They do next to nothing but wait, for servers that choose a leader or sessions that run out. */
-const IDLE = /^test\/(demo|nats\/cluster-faults|locks\/(consul|nats-cluster|.*-register|conformance-memory))/;
+const IDLE =
+  /^test\/(demo|capacity|conformance-broken|nats\/(cluster-faults|two-workers)|redis\/(troubles|register|failover|stopped)|wake\/faults|locks\/(consul|nats-cluster|nats-hold|.*-register|conformance-(memory|broken)))/;
+
+/** Quick and light: while the first of the busy ones needs the machine for itself. */
+const LIGHT = /^(src|test\/relay)\//;
 
 /** Those that take more than about twenty seconds, longest first. */
 const LONG: readonly string[] = [
@@ -43,6 +47,7 @@ const LONG: readonly string[] = [
   "test/client/counter",
   "test/locks/sqlite-register",
   "chaos/controls",
+  "test/conformance-broken",
   "test/nats-simulation",
   "test/locks/simulation",
 ];
@@ -85,9 +90,8 @@ const { busy = [], idle = [], usual = [] } = Object.groupBy(found, kindOf);
 await Promise.all([...lanes(usual, AT_ONCE.usual), ...lanes(busy, AT_ONCE.busy), ...lanes(idle, AT_ONCE.idle)]);
 // The reporter's word for it: what failed is printed once more, at the end.
 report.push({ type: "test:summary", data: { file: undefined } });
-const seconds = Math.round((performance.now() - startedAt) / 1_000);
 const { passed, failed, skipped } = counts;
-const message = `${passed} passed, ${failed} failed, ${skipped} skipped, in ${found.length} files and ${seconds} s`;
+const message = `${passed} passed, ${failed} failed, ${skipped} skipped, in ${found.length} files and ${secondsSince(startedAt)} s`;
 report.push({ type: "test:diagnostic", data: { nesting: 0, message } });
 report.push(null);
 
@@ -101,12 +105,18 @@ function lanes(files: readonly string[], atOnce: number): Promise<void>[] {
 
 /** What it has to say is shown in one piece, when it has ended. */
 async function runFile(file: string): Promise<void> {
+  const since = performance.now();
   const events: TestEvent[] = [];
   for await (const event of run({ files: [join(root, file)] }) as AsyncIterable<TestEvent>) {
     count(event);
     if (event.type !== "test:summary" && !isTotal(event)) events.push(event);
   }
+  events.push({ type: "test:diagnostic", data: { nesting: 0, message: `${file}: ${secondsSince(since)} s` } });
   for (const event of events) report.push(event);
+}
+
+function secondsSince(since: number): string {
+  return ((performance.now() - since) / 1_000).toFixed(1);
 }
 
 function count({ type, data }: TestEvent): void {
@@ -133,6 +143,7 @@ function hasRoom(folder: string): boolean {
 }
 
 function turnOf(file: string): number {
+  if (LIGHT.test(file)) return -1;
   const turn = LONG.indexOf(file.replace(/\.test\.ts$/, ""));
   return turn === -1 ? LONG.length : turn;
 }

@@ -1,36 +1,26 @@
 /** A PostgreSQL server that belongs to this process: started by it, stopped by it, gone with it. */
-import { execFile } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { promisify } from "node:util";
 import { Client, type QueryResult } from "pg";
 import { freePort } from "./free-port.ts";
+import { copyEmptyData, newFolder, USER } from "./postgres-data.ts";
 import { findPostgres, type Owner, postgresOwner } from "./postgres-programs.ts";
 import { PrivateServer } from "./private-server.ts";
-
-const run = promisify(execFile);
 
 export interface PostgresServerOptions {
   /** More settings, as in postgresql.conf. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-const USER = "baton";
 const START_MS = 30_000;
 const LOOK_EVERY_MS = 50;
 
 export async function startPostgres(options: PostgresServerOptions = {}): Promise<PostgresServer> {
   const programs = await findPostgres();
   const owner = postgresOwner();
-  const folder = mkdtempSync(join(tmpdir(), "baton-postgres-"));
-  if (owner !== undefined) chownSync(folder, owner.uid, owner.gid);
-  chmodSync(folder, 0o700);
-  const data = join(folder, "data");
-  // Its own folder as working folder: whom it runs as may not enter ours. Without syncing, because nobody misses an empty database.
-  const args = ["-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
-  await run(join(programs, "initdb"), args, { cwd: folder, ...owner });
+  const folder = newFolder(owner);
+  await copyEmptyData(programs, owner, join(folder, "data"));
   const server = new PostgresServer(programs, folder, await freePort(), owner, options);
   try {
     await server.restart();

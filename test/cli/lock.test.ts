@@ -63,23 +63,6 @@ describe("baton lock", { concurrency: 4, timeout: 180_000 }, () => {
       assert.equal(desk.lines("events").at(-1), "next");
     });
 
-    test(`${store.name}: Ctrl-C gives up waiting, and leaves no trace`, async (context) => {
-      const desk = store.desk(context);
-      const first = await holding(desk, "c", LONG);
-      const second = await waiting(desk, "c", [...LONG, "--", "sh", "-c", "echo ran >> wrong"]);
-      process.kill(second.pid, "SIGINT");
-      assert.equal((await second.finished).code, 130);
-      const report = (await (await desk.baton()).locks()).find(({ name }) => name === "c");
-      assert.deepEqual({ held: report?.holders.length, waiting: report?.waiting }, { held: 1, waiting: 0 });
-      desk.write("go", "");
-      assert.equal((await first.finished).code, 0);
-      assert.deepEqual(
-        (await (await desk.baton()).locks()).filter(({ name }) => name === "c"),
-        [],
-      );
-      assert.equal(desk.read("wrong"), "");
-    });
-
     for (const delay of [0, 1_500]) {
       test(`${store.name}: SIGKILL frees the lock after its lease${delay === 0 ? "" : " and the delay"}`, async (context) => {
         const desk = store.desk(context);
@@ -121,21 +104,40 @@ describe("baton lock", { concurrency: 4, timeout: 180_000 }, () => {
       assert.match(stderr, /Lock "e" \(fence \d+\) is lost/);
       assert.deepEqual(desk.lines("events").slice(1), ["term", "next"]);
     });
-
-    test(`${store.name}: as many as there are slots hold it at a time`, async (context) => {
-      const desk = store.desk(context);
-      const flags = [...LONG, "--slots", "2"];
-      const first = desk.start(["lock", "f", ...flags, "--", "sh", "-c", HOLD]);
-      const second = desk.start(["lock", "f", ...flags, "--data", "the second", "--", "sh", "-c", HOLD]);
-      await until(() => desk.lines("events").length === 2, "two holders");
-      assert.equal((await refusal(desk, "f", [...flags, "--no-wait"])).code, 3);
-      const { stdout } = await desk.run(["locks"]);
-      assert.equal(stdout.match(/^f +\S+:\d+ +\S+ ago +\d+ +2 +0 /gm)?.length, 2, stdout);
-      assert.match(stdout, /the second$/m);
-      desk.write("go", "");
-      assert.deepEqual([(await first.finished).code, (await second.finished).code], [0, 0]);
-    });
   }
+});
+
+describe("a lock that several wait for", { concurrency: 4, timeout: 120_000 }, () => {
+  test("Ctrl-C gives up waiting, and leaves no trace", async (context) => {
+    const desk = new Desk(context);
+    const first = await holding(desk, "c", LONG);
+    const second = await waiting(desk, "c", [...LONG, "--", "sh", "-c", "echo ran >> wrong"]);
+    process.kill(second.pid, "SIGINT");
+    assert.equal((await second.finished).code, 130);
+    const report = (await (await desk.baton()).locks()).find(({ name }) => name === "c");
+    assert.deepEqual({ held: report?.holders.length, waiting: report?.waiting }, { held: 1, waiting: 0 });
+    desk.write("go", "");
+    assert.equal((await first.finished).code, 0);
+    assert.deepEqual(
+      (await (await desk.baton()).locks()).filter(({ name }) => name === "c"),
+      [],
+    );
+    assert.equal(desk.read("wrong"), "");
+  });
+
+  test("as many as there are slots hold it at a time", async (context) => {
+    const desk = new Desk(context);
+    const flags = [...LONG, "--slots", "2"];
+    const first = desk.start(["lock", "f", ...flags, "--", "sh", "-c", HOLD]);
+    const second = desk.start(["lock", "f", ...flags, "--data", "the second", "--", "sh", "-c", HOLD]);
+    await until(() => desk.lines("events").length === 2, "two holders");
+    assert.equal((await refusal(desk, "f", [...flags, "--no-wait"])).code, 3);
+    const { stdout } = await desk.run(["locks"]);
+    assert.equal(stdout.match(/^f +\S+:\d+ +\S+ ago +\d+ +2 +0 /gm)?.length, 2, stdout);
+    assert.match(stdout, /the second$/m);
+    desk.write("go", "");
+    assert.deepEqual([(await first.finished).code, (await second.finished).code], [0, 0]);
+  });
 });
 
 describe("a command under a lock", { concurrency: 4, timeout: 120_000 }, () => {

@@ -16,7 +16,7 @@ import { Counter, lostUpdates } from "./counter/counter.ts";
 
 const PROCESSES = 16;
 const LEASE_MS = 1_000;
-const SECONDS = Number(process.env["BATON_COUNT_SECONDS"] ?? 4);
+const SECONDS = Number(process.env["BATON_COUNT_SECONDS"] ?? 3);
 const FAULT_EVERY_MS = 2_000;
 
 interface Result {

@@ -51,4 +51,5 @@ function proxyOf(locks: Locks): ConsulProxy {
 }
 
 // Fewer than elsewhere: each contender has connections and a session to open before the first lease of its case runs out.
-addLockTests("locks on Consul", target, 8);
+// Writes of many cases at a time take their turns in its log.
+addLockTests("locks on Consul", target, { concurrency: 8, timeoutMs: 180_000 });

@@ -31,4 +31,6 @@ async function restart(): Promise<void> {
   await server?.restart();
 }
 
-addLockTests("locks in PostgreSQL", registerTarget({ name: "postgres", openRegister, restart, leaseMs: 1_000 }), 8);
+addLockTests("locks in PostgreSQL", registerTarget({ name: "postgres", openRegister, restart, leaseMs: 1_000 }), {
+  concurrency: 8,
+});

@@ -7,7 +7,7 @@ import { traceLine } from "./simulation/history.ts";
 
 const SEEDS = 3_000;
 /** On a slow or busy machine fewer seeds are run, and their number is printed. */
-const LONGEST_MS = 6_000;
+const LONGEST_MS = 4_000;
 const CHUNK = 200;
 const SEEDS_PER_PLANTED_BUG = 400;
 /** Small, because the first that is found ends the search. */

@@ -28,4 +28,6 @@ async function openRegister(): Promise<Register> {
 const restart = async (): Promise<void> => undefined;
 
 // Each handle has a thread, and every change wakes all of them: a few cases at a time, with leases that leave room for it.
-addLockTests("locks in SQLite", registerTarget({ name: "sqlite", openRegister, restart, leaseMs: 1_000 }), 4);
+addLockTests("locks in SQLite", registerTarget({ name: "sqlite", openRegister, restart, leaseMs: 1_000 }), {
+  concurrency: 4,
+});

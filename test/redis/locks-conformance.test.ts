@@ -37,4 +37,4 @@ async function restart(): Promise<void> {
 
 // Long enough for a process that is kept waiting by others to get into line within one.
 const times = { leaseMs: 2_500, slackMs: 8_000 };
-addLockTests("locks on Redis", registerTarget({ name: "redis", openRegister, restart, ...times }), 12);
+addLockTests("locks on Redis", registerTarget({ name: "redis", openRegister, restart, ...times }), { concurrency: 12 });

@@ -57,10 +57,10 @@ export const retried: readonly ConformanceCase[] = casesOf("G5", {
 
   "a retry that yielded comes back before those that wait": async (scene) => {
     const failing = await twoWaiting(scene);
-    await scene.retry(failing, 700, "yield");
+    await scene.retry(failing, 500, "yield");
     const second = await scene.claimOne();
     equal(textOf(second), "second", "What goes on meanwhile");
-    await scene.letPass(1_100);
+    await scene.letPass(1_600);
     await scene.done(second);
     const again = await scene.claimOne();
     equal([textOf(again), again.item.attempt], ["first", 2], "What comes back");
