@@ -12,7 +12,9 @@ import { countImmediates } from "./simulation/turns.ts";
 
 const SEEDS = 4_000;
 /** On a slow or busy machine fewer seeds are run, and their number is printed. */
-const LONGEST_MS = 6_000;
+const LONGEST_MS = 5_000;
+/** Of the variations of a script or a sweep, drawn anew each time: all of them take a minute and a half. */
+const SCRIPTED_AT_A_TIME = 2;
 const SWEPT_AT_A_TIME = 4;
 const SEEDS_PER_PLANTED_BUG = 300;
 /** Side by side. */
@@ -39,7 +41,7 @@ describe("simulation of the NATS engine", () => {
   });
 
   test("a seed tells the whole story: run twice, it is the same to the last detail", async () => {
-    for (const seed of [1, 2, 3, 17]) {
+    for (const seed of [1, 17]) {
       const first = await traceSeed(seed);
       const second = await traceSeed(seed);
       assert.ok(first.lines.length > 10);
@@ -47,7 +49,13 @@ describe("simulation of the NATS engine", () => {
     }
   });
 
-  for (const { name, plans } of SCRIPTS) test(name, async () => await playAll(plans));
+  for (const { name, plans } of SCRIPTS) {
+    test(name, async (context) => {
+      const first = randomInt(SCRIPTED_AT_A_TIME);
+      context.diagnostic(`one in ${SCRIPTED_AT_A_TIME}, from number ${first + 1} on`);
+      await playAll(plans.filter((_, index) => index % SCRIPTED_AT_A_TIME === first));
+    });
+  }
 
   for (const sweep of SWEEPS) {
     test(sweep.name, async (context) => {
@@ -55,7 +63,6 @@ describe("simulation of the NATS engine", () => {
       const count = calm?.interfered ?? 0;
       context.diagnostic(`${count} messages`);
       assert.ok(count > 3, `only ${count} messages to interfere with`);
-      // Some of them, the others another time: together they are half a minute.
       const first = randomInt(SWEPT_AT_A_TIME);
       context.diagnostic(`one in ${SWEPT_AT_A_TIME}, from number ${first + 1} on`);
       await playAll(spread(sweep, count).filter((_, index) => index % SWEPT_AT_A_TIME === first));
@@ -78,7 +85,7 @@ describe("simulation of the NATS engine", () => {
   }
 
   test("without faults nothing is done twice", async () => {
-    const calm = Array.from({ length: 40 }, (_, index): Plan => {
+    const calm = Array.from({ length: 15 }, (_, index): Plan => {
       const plan = drawPlan(index + 1);
       return {
         ...plan,

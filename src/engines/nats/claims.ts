@@ -271,7 +271,8 @@ export class Claims {
     for (const desk of this.#desks.values()) if (desk.claims.length > 0 && desk.line.length > 0) desk.fetched = 0;
     for (let level = 0; level < this.#store.levels; level += 1) {
       if (!this.#gather(level)) break;
-      if (this.#busy.has(level)) break;
+      // More of it may come in a moment.
+      if (this.#busy.has(level) || (this.#unsure[level] ?? []).length > 0) break;
       if (this.#pulls.isStanding(level) || this.#resting) continue;
       const want = this.#wantAt(level);
       if (want <= 0) continue;
