@@ -12,7 +12,9 @@ import { spec } from "node:test/reporters";
 import { root } from "./tool.ts";
 
 /** Of each kind. With more, those that live by the clock are late. */
-const AT_ONCE = { busy: 1, idle: 1, usual: 2 };
+const AT_ONCE = { usual: 2, busy: 1, idle: 1 };
+type Kind = keyof typeof AT_ONCE;
+const KINDS: readonly Kind[] = ["usual", "busy", "idle"];
 
 const MEMORY = "/dev/shm";
 const MEMORY_NEEDED = 4 * 1024 ** 3;
@@ -86,8 +88,8 @@ if (hasRoom(MEMORY)) {
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const report = new Readable({ objectMode: true, read: () => undefined });
 report.compose(spec).pipe(process.stdout);
-const { busy = [], idle = [], usual = [] } = Object.groupBy(found, kindOf);
-await Promise.all([...lanes(usual, AT_ONCE.usual), ...lanes(busy, AT_ONCE.busy), ...lanes(idle, AT_ONCE.idle)]);
+const left = { busy: [], idle: [], usual: [], ...Object.groupBy(found, kindOf) };
+await Promise.all(KINDS.flatMap((kind) => Array.from({ length: AT_ONCE[kind] }, () => lane(kind))));
 // The reporter's word for it: what failed is printed once more, at the end.
 report.push({ type: "test:summary", data: { file: undefined } });
 const { passed, failed, skipped } = counts;
@@ -95,12 +97,14 @@ const message = `${passed} passed, ${failed} failed, ${skipped} skipped, in ${fo
 report.push({ type: "test:diagnostic", data: { nesting: 0, message } });
 report.push(null);
 
-/** Each takes the next file when it is done with one. */
-function lanes(files: readonly string[], atOnce: number): Promise<void>[] {
-  const left = files.values();
-  return Array.from({ length: atOnce }, async () => {
-    for (const file of left) await runFile(file);
-  });
+/** Takes one file after the other: of its kind, and when none is left, of the others. */
+async function lane(own: Kind): Promise<void> {
+  for (;;) {
+    const kind = [own, ...KINDS].find((one) => left[one].length > 0);
+    const file = kind === undefined ? undefined : left[kind].shift();
+    if (file === undefined) return;
+    await runFile(file);
+  }
 }
 
 /** What it has to say is shown in one piece, when it has ended. */
@@ -131,7 +135,7 @@ function isTotal({ type, data }: TestEvent): boolean {
   return type === "test:diagnostic" && data.nesting === 0 && TOTAL.test(data.message ?? "");
 }
 
-function kindOf(file: string): keyof typeof AT_ONCE {
+function kindOf(file: string): Kind {
   if (BUSY.test(file)) return "busy";
   return IDLE.test(file) ? "idle" : "usual";
 }

@@ -1,5 +1,5 @@
 import { type Clock, instant, type Timer } from "../../domain/clock.ts";
-import { Closed, InvalidInput } from "../../domain/errors.ts";
+import { Closed } from "../../domain/errors.ts";
 import type {
   ClaimRequest,
   Finding,
@@ -10,16 +10,14 @@ import type {
   OutcomeRequest,
   Settlement,
   SettleResult,
-  Submission,
-  SubmitResult,
 } from "../../engine/port.ts";
 import { HeldLeases } from "../../engine/held-leases.ts";
-import { integers } from "./arrays.ts";
 import type { Wake } from "../../wake/wake.ts";
+import { answered } from "./answered.ts";
 import { Bell, type Signal } from "./bell.ts";
 import { ForeignBell } from "./foreign-bell.ts";
 import { QueueClaims, type WaitingClaim } from "./claims.ts";
-import { UndecidedId } from "./failure.ts";
+import { Forgetting } from "./forgetting.ts";
 import { readGrants } from "./grants.ts";
 import { Holds, type WaitingHold } from "./holds.ts";
 import { Inspection } from "./inspect.ts";
@@ -27,11 +25,11 @@ import { Lane, type LaneWork, type SettleCall, type SubmitCall } from "./lane.ts
 import type { Connections, Link, Row } from "./link.ts";
 import { QueueOutcomes } from "./outcomes.ts";
 import { type DeclaredQueue, Queues } from "./queues.ts";
+import { Rings } from "./rings.ts";
 import { flag, integer } from "./rows.ts";
 import { channelOf } from "./schema.ts";
 import { firstOfEach, settleArguments } from "./settlements.ts";
-import { isPlain, submitArguments, submitResult } from "./submissions.ts";
-import { Undecided } from "./undecided.ts";
+import { Submitter } from "./submitter.ts";
 import { Vacuum } from "./vacuum.ts";
 
 /** Whoever waits looks by himself this often: a wake may be lost. */
@@ -42,10 +40,6 @@ const DEAF_LOOK_EVERY_MS = 250;
 const ASK_WHAT_IS_DUE_MS = 20;
 /** Something is due, but another process is at it: look again soon. */
 const DUE_AGAIN_MS = 5;
-const FORGET_EVERY_MS = 1_000;
-/** When there is more to forget than fits into one transaction. */
-const FORGET_MORE_MS = 50;
-const FORGET_AT_A_TIME = 1_000;
 
 const LOST = 1;
 const WORK = 2;
@@ -76,19 +70,17 @@ export class Store implements LaneWork {
   readonly #foreign: ForeignBell | undefined;
   readonly #holds: Holds;
   readonly #vacuum: Vacuum;
-  readonly #undecided: Undecided;
+  readonly #submitter: Submitter;
+  readonly #forgetting: Forgetting;
+  readonly #rings = new Rings();
   readonly #claims = new Map<number, QueueClaims>();
   readonly #outcomes = new Map<number, QueueOutcomes>();
   readonly #held = new HeldLeases();
   readonly #cellWatchers = new Set<(name: string | undefined) => void>();
-  /** Those in other processes who have gone to sleep unseen are told of these with the next statement. */
-  #rings: number[] = [];
-  #outcomeRings: number[] = [];
   #dueTimer: Timer | undefined;
   #lookTimer: Timer | undefined;
   #due = false;
   #sayAsleep = false;
-  #forgetAt = 0;
   #askedWhatIsDueAt = -Infinity;
   #closed = false;
 
@@ -100,7 +92,15 @@ export class Store implements LaneWork {
     this.inspection = new Inspection(link, schema);
     this.#holds = new Holds(link, clock, schema, me);
     this.#vacuum = new Vacuum(connections, clock, schema);
-    this.#undecided = new Undecided(clock, (call) => void this.lane.call(() => this.submit([call])));
+    this.#forgetting = new Forgetting(link, clock, schema);
+    this.#submitter = new Submitter({
+      ...parts,
+      queues: this.queues,
+      rings: this.#rings,
+      again: (call) => void this.lane.call(() => this.submit([call])),
+      changed: (queue, rung) => this.changed(queue, rung),
+      ended: (queue) => this.ended(queue, false),
+    });
     const missed = (): void => this.#lookEverywhere();
     this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal), missed);
     this.#foreign = parts.wake === undefined ? undefined : this.#hearFrom(parts.wake);
@@ -130,7 +130,11 @@ export class Store implements LaneWork {
       const giveUp = (): void => {
         if (!waiting.looking && claims.remove(waiting)) resolve([]);
       };
-      const waiting: WaitingClaim = { request, ...answered(request.signal, giveUp, resolve, reject), looking: false };
+      const waiting: WaitingClaim = {
+        request,
+        ...answered(request.signal, giveUp, { resolve, reject }),
+        looking: false,
+      };
       claims.add(waiting);
       this.#watch();
       this.lane.nudge();
@@ -153,7 +157,7 @@ export class Store implements LaneWork {
         this.lane.nudge();
         void this.lane.quiet().then(() => resolve(undefined));
       };
-      const answers = answered(request.signal, giveUp, resolve, reject);
+      const answers = answered(request.signal, giveUp, { resolve, reject });
       const waiting: WaitingHold = { queue, request, ...answers, trying: false, look: true };
       this.#holds.waiting.add(waiting);
       this.#watch();
@@ -183,13 +187,13 @@ export class Store implements LaneWork {
   /** Something happened to a queue by a call of this handle; others were told, or not. */
   changed(queue: number, rung: boolean): void {
     this.#lookFor(queue);
-    if (!rung) this.#rings.push(queue);
+    if (!rung) this.#rings.addWork(queue);
   }
 
   ended(queue: number, rung: boolean): void {
     const outcomes = this.#outcomes.get(queue);
     if (outcomes !== undefined && outcomes.size > 0) outcomes.look = true;
-    if (!rung) this.#outcomeRings.push(queue);
+    if (!rung) this.#rings.addOutcomes(queue);
   }
 
   /** Calls back with the names of cells that changed, and with nothing when any may have. */
@@ -210,55 +214,7 @@ export class Store implements LaneWork {
   }
 
   async submit(calls: readonly SubmitCall[]): Promise<void> {
-    const submissions = calls.flatMap(({ input }) => input);
-    try {
-      const results = await this.#submit(submissions);
-      let from = 0;
-      for (const call of calls) {
-        this.#undecided.answered(call);
-        call.resolve(results.slice(from, from + call.input.length));
-        from += call.input.length;
-      }
-    } catch (error) {
-      // One that the store cannot digest, or cannot decide yet, must not take the others with it.
-      if (calls.length > 1 && (error instanceof InvalidInput || error instanceof UndecidedId)) {
-        const half = calls.length >> 1;
-        await this.submit(calls.slice(0, half));
-        await this.submit(calls.slice(half));
-      } else if (error instanceof UndecidedId) for (const call of calls) this.#undecided.putOff(call, error);
-      else this.#refuse(calls, error);
-    }
-  }
-
-  #refuse(calls: readonly SubmitCall[], error: unknown): void {
-    for (const call of calls) {
-      this.#undecided.answered(call);
-      call.reject(error);
-    }
-  }
-
-  async #submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
-    if (submissions.length === 0) return [];
-    const { link, schema, me } = this.#parts;
-    const given = submitArguments(this.queues, submissions);
-    const rings = this.#takeRings();
-    const rows = await link.query(
-      "baton_submit",
-      `SELECT * FROM ${schema}.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
-      [me, ...rings, isPlain(submissions), ...given],
-    );
-    const results: SubmitResult[] = [];
-    for (const row of rows) {
-      const position = integer(row, 0) - 1;
-      const submission = submissions[position];
-      if (submission === undefined) this.changed(integer(row, 4), integer(row, 1) === 1);
-      else {
-        const result = submitResult(this.queues, submission, row);
-        results[position] = result;
-        if (result.ok && result.accepted.replaced.length > 0) this.ended(this.queues.get(submission.queue).id, false);
-      }
-    }
-    return results;
+    await this.#submitter.submit(calls);
   }
 
   async step(calls: readonly SettleCall[]): Promise<void> {
@@ -295,7 +251,7 @@ export class Store implements LaneWork {
       const rows = await link.query(
         "baton_step",
         `SELECT * FROM ${schema}.step($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`,
-        [me, ...this.#takeRings(), ...settleArguments(unique), ...asked, this.#shouldAskWhatIsDue()],
+        [me, ...this.#rings.take(), ...settleArguments(unique), ...asked, this.#shouldAskWhatIsDue()],
       );
       this.#answerSettles(calls, settlements, unique, rows);
       for (const row of rows) {
@@ -395,7 +351,7 @@ export class Store implements LaneWork {
     for (const hold of this.#holds.givenUp.splice(0)) await this.#giveUpMark(hold.queue, hold.request);
     for (const hold of this.#holds.waiting) if (hold.look) await this.#tryHold(hold);
     for (const [queue, outcomes] of this.#outcomes) if (outcomes.look) await this.#tellOutcomes(queue, outcomes);
-    await this.#forget();
+    if (!this.#closed) await this.#forgetting.forgetNowAndThen();
   }
 
   async #sweep(): Promise<void> {
@@ -493,26 +449,12 @@ export class Store implements LaneWork {
   async rest(): Promise<void> {
     const { link, schema, me } = this.#parts;
     try {
-      if (this.#rings.length > 0 || this.#outcomeRings.length > 0)
-        await link.query("baton_ring", `SELECT ${schema}.ring($1, $2, $3)`, [me, ...this.#takeRings()]);
+      if (this.#rings.areThere)
+        await link.query("baton_ring", `SELECT ${schema}.ring($1, $2, $3)`, [me, ...this.#rings.take()]);
     } catch {
       // They look by themselves now and then.
     }
-    await this.#forget();
-  }
-
-  /** Receipts, and cells, whose time is over. */
-  async #forget(): Promise<void> {
-    const { link, schema, clock } = this.#parts;
-    if (clock.monotonic() < this.#forgetAt || this.#closed) return;
-    this.#forgetAt = clock.monotonic() + FORGET_EVERY_MS;
-    try {
-      const [row] = await link.query("baton_forget", `SELECT ${schema}.forget($1)`, [FORGET_AT_A_TIME]);
-      if (row !== undefined && integer(row, 0) === FORGET_AT_A_TIME)
-        this.#forgetAt = clock.monotonic() + FORGET_MORE_MS;
-    } catch {
-      // What is not forgotten now is forgotten later.
-    }
+    if (!this.#closed) await this.#forgetting.forgetNowAndThen();
   }
 
   async close(): Promise<void> {
@@ -533,7 +475,7 @@ export class Store implements LaneWork {
       hold.resolve(undefined);
     }
     for (const outcomes of this.#outcomes.values()) outcomes.end();
-    this.#undecided.close();
+    this.#submitter.close();
     this.lane.nudge();
     await this.lane.quiet();
     this.#bell.close();
@@ -623,39 +565,11 @@ export class Store implements LaneWork {
     await link.query("baton_sleep", `SELECT ${schema}.sleep($1, $2, $3, $4)`, [me, queue, what, waits]);
   }
 
-  #takeRings(): readonly Buffer[] {
-    const rings = [integers(this.#rings), integers([...new Set(this.#outcomeRings)])];
-    this.#rings = [];
-    this.#outcomeRings = [];
-    return rings;
-  }
-
   #claimsOf(queue: DeclaredQueue): QueueClaims {
     let claims = this.#claims.get(queue.id);
     if (claims === undefined) this.#claims.set(queue.id, (claims = new QueueClaims(queue, this.#parts.clock)));
     return claims;
   }
-}
-
-/** Listens for the end of somebody's patience, until he is answered: a worker has one signal for all its claims, and it must not keep them. */
-function answered<T>(
-  signal: AbortSignal,
-  giveUp: () => void,
-  resolve: (value: T) => void,
-  reject: (error: unknown) => void,
-): { readonly resolve: (value: T) => void; readonly reject: (error: unknown) => void } {
-  signal.addEventListener("abort", giveUp, { once: true });
-  const stop = (): void => signal.removeEventListener("abort", giveUp);
-  return {
-    resolve(value) {
-      stop();
-      resolve(value);
-    },
-    reject(error) {
-      stop();
-      reject(error);
-    },
-  };
 }
 
 const NO_CLAIM: readonly unknown[] = [null, null, 0, 0, 0, 0, null, false, false];

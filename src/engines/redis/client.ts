@@ -4,6 +4,7 @@
  */
 import { Closed } from "../../domain/errors.ts";
 import { Channels, type Subscriber } from "./channels.ts";
+import { destroyForGood } from "./destroy-for-good.ts";
 
 export interface CommandOptions {
   readonly typeMapping?: Readonly<Record<string, never>>;
@@ -119,8 +120,8 @@ export class Wire {
     if (this.#closed) return;
     this.#closed = true;
     this.client.off("ready", this.#ready);
-    this.#listening?.destroy();
-    if (this.#owned) this.client.destroy();
+    if (this.#listening !== undefined) destroyForGood(this.#listening);
+    if (this.#owned) destroyForGood(this.client);
     // Errors may still be on their way to one that the application keeps open, but then they are its own.
     else this.client.off("error", ignore);
   }

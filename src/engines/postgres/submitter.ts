@@ -1,0 +1,92 @@
+import { InvalidInput } from "../../domain/errors.ts";
+import type { Clock } from "../../domain/clock.ts";
+import type { Submission, SubmitResult } from "../../engine/port.ts";
+import { UndecidedId } from "./failure.ts";
+import type { SubmitCall } from "./lane.ts";
+import type { Link } from "./link.ts";
+import type { Queues } from "./queues.ts";
+import type { Rings } from "./rings.ts";
+import { integer } from "./rows.ts";
+import { isPlain, submitArguments, submitResult } from "./submissions.ts";
+import { Undecided } from "./undecided.ts";
+
+export interface SubmitterParts {
+  readonly link: Link;
+  readonly clock: Clock;
+  readonly schema: string;
+  readonly me: number;
+  readonly queues: Queues;
+  readonly rings: Rings;
+  /** Makes a call again, when its turn comes. */
+  readonly again: (call: SubmitCall) => void;
+  /** Something came to a queue; others were told, or not. */
+  readonly changed: (queue: number, rung: boolean) => void;
+  /** Items of a queue were replaced. */
+  readonly ended: (queue: number) => void;
+}
+
+/** Writes all submissions of a turn with one statement, and tells each caller what became of its own. */
+export class Submitter {
+  readonly #parts: SubmitterParts;
+  readonly #undecided: Undecided;
+
+  constructor(parts: SubmitterParts) {
+    this.#parts = parts;
+    this.#undecided = new Undecided(parts.clock, parts.again);
+  }
+
+  async submit(calls: readonly SubmitCall[]): Promise<void> {
+    const submissions = calls.flatMap(({ input }) => input);
+    try {
+      const results = await this.#write(submissions);
+      let from = 0;
+      for (const call of calls) {
+        this.#undecided.answered(call);
+        call.resolve(results.slice(from, from + call.input.length));
+        from += call.input.length;
+      }
+    } catch (error) {
+      // One that the store cannot digest, or cannot decide yet, must not take the others with it.
+      if (calls.length > 1 && (error instanceof InvalidInput || error instanceof UndecidedId)) {
+        const half = calls.length >> 1;
+        await this.submit(calls.slice(0, half));
+        await this.submit(calls.slice(half));
+      } else if (error instanceof UndecidedId) for (const call of calls) this.#undecided.putOff(call, error);
+      else this.#refuse(calls, error);
+    }
+  }
+
+  close(): void {
+    this.#undecided.close();
+  }
+
+  #refuse(calls: readonly SubmitCall[], error: unknown): void {
+    for (const call of calls) {
+      this.#undecided.answered(call);
+      call.reject(error);
+    }
+  }
+
+  async #write(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+    if (submissions.length === 0) return [];
+    const { link, schema, me, queues, rings, changed, ended } = this.#parts;
+    const given = submitArguments(queues, submissions);
+    const rows = await link.query(
+      "baton_submit",
+      `SELECT * FROM ${schema}.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+      [me, ...rings.take(), isPlain(submissions), ...given],
+    );
+    const results: SubmitResult[] = [];
+    for (const row of rows) {
+      const position = integer(row, 0) - 1;
+      const submission = submissions[position];
+      if (submission === undefined) changed(integer(row, 4), integer(row, 1) === 1);
+      else {
+        const result = submitResult(queues, submission, row);
+        results[position] = result;
+        if (result.ok && result.accepted.replaced.length > 0) ended(queues.get(submission.queue).id);
+      }
+    }
+    return results;
+  }
+}
