@@ -25,7 +25,7 @@ const BUSY =
 
 /** They do next to nothing but wait, for servers that choose a leader or sessions that run out. */
 const IDLE =
-  /^test\/(demo|capacity|conformance-broken|nats\/(cluster-faults|two-workers)|redis\/(troubles|register|failover|stopped)|wake\/faults|locks\/(consul|nats-cluster|nats-hold|.*-register|conformance-(memory|broken)))/;
+  /^test\/(demo|capacity|conformance-broken|nats\/(cluster-faults|two-workers)|redis\/(troubles|register|failover)|wake\/faults|locks\/(consul|nats-cluster|nats-hold|.*-register|conformance-(memory|broken)))/;
 
 /** Quick and light: while the first of the busy ones needs the machine for itself. */
 const LIGHT = /^(src|test\/relay)\//;

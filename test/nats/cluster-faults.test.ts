@@ -13,7 +13,7 @@ import { readHistory } from "../sqlite/black-box/history.ts";
 import { LEASE_MS, QUEUE } from "../sqlite/black-box/settings.ts";
 import { leftInStream, NatsDesk, streamInfo, until } from "./desk.ts";
 import { drained, recordFinals, summary } from "../sqlite/black-box/rounds.ts";
-import { startSubmitters } from "./rounds.ts";
+import { startSubmitters } from "../sqlite/black-box/on-server.ts";
 
 const WORKERS = 3;
 const SUBMITTERS = 2;

@@ -4,23 +4,13 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type NatsCluster, startNatsCluster } from "../../servers/nats-cluster.ts";
 import { ask } from "../../servers/nats-probe.ts";
 import { type NatsServer, type NatsServerOptions, startNatsServer } from "../../servers/nats-server.ts";
-import { type Child, Desk } from "../sqlite/desk.ts";
+import { ServerDesk } from "../server-desk.ts";
 
-export { Child, now, refusal } from "../sqlite/desk.ts";
+export { Child, now, refusal, until } from "../server-desk.ts";
 
 const LOOK_MS = 50;
-const SQLITE_WORKER = "../black-box/worker";
-const NATS_WORKER = "../../nats/children/worker";
 
-/** The same folder and processes as those of SQLite, in front of another store. */
-export class NatsDesk extends Desk {
-  readonly #url: string;
-
-  private constructor(context: TestContext, url: string) {
-    super(context);
-    this.#url = url;
-  }
-
+export class NatsDesk extends ServerDesk {
   static async withServer(
     context: TestContext,
     options: NatsServerOptions = {},
@@ -38,15 +28,6 @@ export class NatsDesk extends Desk {
     context.after(() => cluster.stop());
     return { desk, cluster };
   }
-
-  override get url(): string {
-    return this.#url;
-  }
-
-  /** Servers can be away when a process begins; a file cannot. */
-  override start(script: string, ...args: readonly string[]): Child {
-    return super.start(script === SQLITE_WORKER ? NATS_WORKER : script, ...args);
-  }
 }
 
 export interface StreamAnswer {
@@ -63,17 +44,6 @@ export async function streamInfo(port: number, stream: string): Promise<StreamAn
 export async function streamNames(port: number): Promise<readonly string[]> {
   const { streams } = (await ask(port, "$JS.API.STREAM.NAMES")) as { readonly streams?: readonly string[] | null };
   return streams ?? [];
-}
-
-/** Waits for what must come, and says what it waited for if it does not. */
-export async function until<T>(what: string, withinMs: number, look: () => Promise<T | undefined>): Promise<T> {
-  const end = performance.now() + withinMs;
-  for (;;) {
-    const found = await look();
-    if (found !== undefined) return found;
-    if (performance.now() > end) throw new Error(`Within ${withinMs} ms there was not: ${what}`);
-    await wait(LOOK_MS);
-  }
 }
 
 /** The messages of the queue's stream, as soon as there are none, or how many are left when the time is over. */

@@ -9,8 +9,8 @@ import { Random } from "../simulation/random.ts";
 import { violations } from "./black-box/checker.ts";
 import { Crew, retire } from "./black-box/faults.ts";
 import { readHistory } from "./black-box/history.ts";
-import { drained, fact, recordFinals, summary } from "./black-box/rounds.ts";
-import { LEASE_MS, QUEUE } from "./black-box/settings.ts";
+import { drained, recordFinals, summary } from "./black-box/rounds.ts";
+import { stopOne } from "./black-box/stop-one.ts";
 import { Desk } from "./desk.ts";
 
 const WORKERS = 4;
@@ -47,32 +47,9 @@ test("no fault makes two work on a key, loses an item or breaks the order", { ti
 });
 
 test(
-  "a worker that was stopped for longer than its lease is refused, and the other's work is untouched",
+  "a worker that was stopped for two leases learns of the loss, is refused, and the other's work is untouched",
   { timeout: 60_000 },
   async (context) => {
-    const desk = new Desk(context);
-    const baton = await desk.connect();
-    const cars = baton.queue(QUEUE);
-    const first = desk.start("../black-box/worker", desk.url, desk.folder, "first");
-    await first.next();
-    // Longer than the stop: the first is at it when it is stopped, and the second when the first goes on.
-    await cars.submit("car1", { workMs: 4 * LEASE_MS }, { id: "long" });
-    await fact(desk, (one) => one.type === "began");
-    first.process.kill("SIGSTOP");
-    const second = desk.start("../black-box/worker", desk.url, desk.folder, "second");
-    const taken = await fact(desk, (one) => one.type === "began" && one.worker === "second");
-    first.process.kill("SIGCONT");
-    const refused = await fact(desk, (one) => one.type === "refused");
-    assert.ok("fence" in taken && "fence" in refused && refused.fence < taken.fence);
-
-    const { running } = (await cars.item("long")) ?? {};
-    assert.equal(running?.worker, "second");
-    await drained(baton, DRAIN_MS);
-    await Promise.all([first, second].map(retire));
-    await recordFinals(baton, desk.folder, [{ item: "long" }]);
-    const history = readHistory(desk.folder);
-    assert.deepEqual(violations(history), []);
-    assert.equal((await cars.item("long"))?.attempt, 2);
-    assert.equal(history.filter(({ type }) => type === "settled").length, 1);
+    await stopOne(context, new Desk(context));
   },
 );

@@ -54,6 +54,8 @@ export class Claims {
   /** Levels that are being asked, or looked at. */
   readonly #busy = new Set<number>();
   readonly #starts = new Set<Promise<void>>();
+  /** Keys that were not started here, until the server has them again. */
+  readonly #goingBack = new Set<Promise<void>>();
   /** Of a cluster, where what is more urgent may come later. */
   readonly #lag: Lag;
   /** Per level: keys that have come, while it is looked whether something more urgent should come first. */
@@ -119,6 +121,20 @@ export class Claims {
       this.stir();
       return;
     }
+    this.#receive(level, token);
+  }
+
+  /**
+   * A key that this process has just taken from somebody who is gone. If nothing is ahead of it, it is started here: its consumer might
+   * hand it to the very process that stands still, and to nobody else for a second.
+   */
+  offer(token: Token): void {
+    const level = token.seen.state.items[0]?.level ?? 0;
+    for (let ahead = 0; ahead <= level; ahead += 1) if (!this.#pulls.isStanding(ahead)) return;
+    if (this.#lackingDesk() !== undefined) this.#receive(level, token);
+  }
+
+  #receive(level: number, token: Token): void {
     if (level > 0 && this.#lag.isPossible && !this.#impatient.has(level)) void this.#takeInTurn(level, token);
     else this.#take(level, token);
   }
@@ -321,6 +337,8 @@ export class Claims {
     this.#busy.add(level);
     this.#asked[level] = want;
     try {
+      // The server works off pulls and what is given back apart: what is behind it would overtake what is not back yet.
+      if (this.#goingBack.size > 0) await Promise.all(this.#goingBack);
       const { found, newest } = await this.#pulls.quick(level, want);
       this.#seenAt[level] = newest === undefined || newest.left === 0 ? this.#clock.wall() : newest.at;
       this.#asked[level] = 0;
@@ -364,7 +382,8 @@ export class Claims {
       if (held === undefined) {
         const found = await this.#store.read(token.key);
         // Still what the key is known by, but not for this try: it comes back.
-        this.#wire.publish(token.reply, announcedBy(found) === token.seen.sequence ? "-NAK" : "+ACK");
+        if (announcedBy(found) === token.seen.sequence) this.#giveBack(token);
+        else if (token.delivery !== undefined) this.#wire.publish(token.delivery.reply, "+ACK");
         return undefined;
       }
       if (!(await this.#store.isVoid(held.item))) return held;
@@ -415,14 +434,24 @@ export class Claims {
     this.stir();
   }
 
-  #giveBack({ reply }: Token): void {
-    this.#wire.publish(reply, "-NAK");
+  #giveBack({ delivery }: Token): void {
+    if (delivery === undefined) return;
+    if (this.#closed) {
+      this.#wire.publish(delivery.reply, "-NAK");
+      return;
+    }
+    const back: Promise<void> = this.#store.js
+      .confirm(delivery.reply, "-NAK")
+      .catch(() => undefined)
+      .finally(() => this.#goingBack.delete(back));
+    this.#goingBack.add(back);
   }
 }
 
 function readToken({ consumer, data, reply, sequence, subject }: Pulled): Token | undefined {
   try {
-    return { key: lastToken(subject), seen: { sequence, state: decodeState(data, sequence) }, consumer, reply };
+    const seen = { sequence, state: decodeState(data, sequence) };
+    return { key: lastToken(subject), seen, delivery: { consumer, reply } };
   } catch {
     return undefined;
   }

@@ -242,13 +242,13 @@ export class JetStream {
     await this.again(() => this.#ask(`CONSUMER.PAUSE.${stream}.${consumer}`, request));
   }
 
-  /** Acknowledges, and waits until the message is gone. Where no consumer answers, it is removed without one. */
-  /** One try. Throws `Lost` unless the server said that it has the acknowledgement. */
-  async confirm(reply: string): Promise<void> {
-    const { status } = await this.#requests.send(reply, "+ACK");
+  /** One try. Throws `Lost` unless the server said that it has the acknowledgement, or that the delivery is back. */
+  async confirm(reply: string, what: "+ACK" | "-NAK" = "+ACK"): Promise<void> {
+    const { status } = await this.#requests.send(reply, what);
     if (status !== 0) throw new Lost(reply);
   }
 
+  /** Acknowledges, and waits until the message is gone. Where no consumer answers, it is removed without one. */
   async acknowledge(reply: string, stream: string, sequence: number): Promise<void> {
     const { status } = await this.again(() => this.#requests.send(reply, "+ACK"));
     if (status !== 0) await this.remove(stream, sequence);

@@ -23,12 +23,17 @@ const MOST_STARTS = 8;
 /** Items that were taken out of a line and are still in the stream, before they are removed together. */
 const MOST_TAKEN_LEFT = 16;
 
-/** A ready key that a consumer delivered. */
+/** A ready key, and how it came here. */
 export interface Token {
   readonly key: string;
   readonly seen: Seen;
+  /** Undefined: it was freed by this process, and nobody has delivered it. */
+  readonly delivery: Delivered | undefined;
+}
+
+export interface Delivered {
   readonly consumer: string;
-  /** Where to acknowledge the delivery. */
+  /** Where to acknowledge it. */
   readonly reply: string;
 }
 
@@ -49,6 +54,8 @@ export interface LeaseHooks {
   readonly stir: () => void;
   /** A lease was over, and this write has freed its key. */
   readonly lost: (key: string, written: Seen) => void;
+  /** After such a write the key is ready. */
+  readonly freed: (token: Token) => void;
 }
 
 export class Leases {
@@ -422,9 +429,12 @@ export class Leases {
   }
 
   /** After a lease has begun: what lay below it is removed. */
-  async #settleIn(held: Held, below: readonly number[], { consumer, reply, seen }: Token): Promise<void> {
+  async #settleIn(held: Held, below: readonly number[], { delivery, seen }: Token): Promise<void> {
     const { js, subjects } = this.#store;
-    const acknowledged = this.#acknowledgements.add(consumer, reply, seen.sequence);
+    const acknowledged =
+      delivery === undefined
+        ? js.remove(subjects.stream, seen.sequence)
+        : this.#acknowledgements.add(delivery.consumer, delivery.reply, seen.sequence);
     if (below.length > 0) await Promise.all(below.map((sequence) => js.remove(subjects.stream, sequence)));
     await acknowledged;
     // All below is gone now; nothing has to be said about it any more.
@@ -547,6 +557,7 @@ export class Leases {
       return { ...state, items, lease: undefined, todo: [...state.todo, ...todo] };
     });
     if (written !== undefined) this.#hooks.lost(key, written);
+    if (written?.state.kind === "ready") this.#hooks.freed({ key, seen: written, delivery: undefined });
     if (written?.state.kind === "held") await this.#freeOfDead(key);
   }
 

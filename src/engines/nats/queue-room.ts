@@ -91,6 +91,9 @@ export class QueueRoom {
       reserve: (held) => this.#claims?.reserve(held),
       stir: () => this.#claims?.stir(),
       lost: (key, written) => this.#losses.tell(key, written),
+      freed: (token) => {
+        if (!this.#paused) this.#claims?.offer(token);
+      },
     });
     this.#losses = new Losses(wire, queue, subjects.lost);
     this.#watches = new Watches(wire, clock);
