@@ -88,7 +88,9 @@ async function leaderOf(servers: readonly NatsServer[]): Promise<NatsServer> {
       const name = leaderNamed(answer);
       if (name === undefined) continue;
       for (const server of servers) {
-        if (server.isRunning && (await serverInfo(server.port)).server_name === name) return server;
+        // Another fault may kill one in this very moment.
+        const info = server.isRunning ? await serverInfo(server.port).catch(() => undefined) : undefined;
+        if (info?.server_name === name) return server;
       }
     }
     if (performance.now() > end) throw new Error(`The stream had no leader for ${LEADER_WITHIN_MS} ms.`);
