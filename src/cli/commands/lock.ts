@@ -130,11 +130,8 @@ async function acquire(
     // A store that is away must not hold on to whoever gave up.
     setTimeout(() => process.exit(), GIVE_UP_MS).unref();
   });
-  let waits = true;
-  const patience = setTimeout(() => void tellWhy(baton, name, teller, () => waits), TELL_AFTER_MS);
   try {
-    const held = await baton.lock(name, { ...options, signal: giveUp.signal });
-    waits = false;
+    const held = await tellingWhy(baton, name, teller, baton.lock(name, { ...options, signal: giveUp.signal }));
     // A signal that comes before there is a command to pass it on to is for us.
     await guard.ready();
     if (!giveUp.signal.aborted) return held;
@@ -144,18 +141,29 @@ async function acquire(
     if (giveUp.signal.aborted) return undefined;
     if (error instanceof LockBusy) teller.refused(error);
     throw error;
+  }
+}
+
+/** If it takes a while, says what is in the way. That it takes a while is not worth a word by itself. */
+async function tellingWhy(
+  baton: Baton,
+  name: string,
+  teller: LockTeller,
+  acquiring: Promise<HeldLock>,
+): Promise<HeldLock> {
+  let waits = true;
+  const tell = async (): Promise<void> => {
+    const reports = await baton.locks().catch(() => []);
+    const report = reports.find((one) => one.name === name);
+    if (waits && report !== undefined) teller.waiting(name, report);
+  };
+  const patience = setTimeout(() => void tell(), TELL_AFTER_MS);
+  try {
+    return await acquiring;
   } finally {
     waits = false;
     clearTimeout(patience);
   }
-}
-
-/** A slow start alone is not worth a word: only that something is in the way. */
-async function tellWhy(baton: Baton, name: string, teller: LockTeller, waits: () => boolean): Promise<void> {
-  if (!waits()) return;
-  const reports = await baton.locks().catch(() => []);
-  const report = reports.find((one) => one.name === name);
-  if (waits() && report !== undefined) teller.waiting(name, report);
 }
 
 function optionsOf({ wait, slots, data }: LockFlags): LockOptions {

@@ -1,11 +1,8 @@
 import type { Outcome, OutcomeRequest } from "../../engine/port.ts";
+import { type Answer, answered } from "./answered.ts";
 
-interface WaitingOutcome {
+interface WaitingOutcome extends Answer<Outcome | undefined> {
   readonly id: string;
-  readonly resolve: (outcome: Outcome | undefined) => void;
-  readonly reject: (error: unknown) => void;
-  /** Listens to the signal of whoever asked no longer. */
-  readonly stop: () => void;
 }
 
 /** What is known of an item: that it is remembered, and how it ended if it has. */
@@ -25,19 +22,13 @@ export class QueueOutcomes {
 
   wait({ id, signal }: OutcomeRequest): Promise<Outcome | undefined> {
     return new Promise((resolve, reject) => {
-      const give = (): void => {
+      const giveUp = (): void => {
         this.#waiting.delete(waiting);
         resolve(undefined);
       };
-      const waiting: WaitingOutcome = {
-        id,
-        resolve,
-        reject,
-        stop: () => signal.removeEventListener("abort", give),
-      };
-      signal.addEventListener("abort", give, { once: true });
+      const waiting: WaitingOutcome = { id, ...answered(signal, giveUp, { resolve, reject }) };
       this.#waiting.add(waiting);
-      if (signal.aborted) give();
+      if (signal.aborted) giveUp();
     });
   }
 
@@ -52,24 +43,17 @@ export class QueueOutcomes {
       const found = known.get(waiting.id);
       if (!ids.has(waiting.id) || (found !== undefined && found.outcome === undefined)) continue;
       this.#waiting.delete(waiting);
-      waiting.stop();
       waiting.resolve(found?.outcome);
     }
   }
 
   fail(error: unknown): void {
-    for (const { reject, stop } of this.#waiting) {
-      stop();
-      reject(error);
-    }
+    for (const { reject } of this.#waiting) reject(error);
     this.#waiting.clear();
   }
 
   end(): void {
-    for (const { resolve, stop } of this.#waiting) {
-      stop();
-      resolve(undefined);
-    }
+    for (const { resolve } of this.#waiting) resolve(undefined);
     this.#waiting.clear();
   }
 }

@@ -150,7 +150,6 @@ export class Wire {
     listening.on("ready", () => {
       for (const tell of this.#missed) tell();
     });
-    if (this.#closed) listening.destroy();
     return listening;
   }
 }

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { get } from "node:http";
-import { createServer } from "node:net";
 import { describe, test } from "node:test";
 import { DEFAULT_COMMAND, type CommandSettings } from "../../../src/relay/index.ts";
 import { ScriptedSource } from "./scripted-source.ts";
 import { fromSource, play, route, settingsOf, toFunction, until } from "./stage.ts";
+import { freePort } from "../../../servers/free-port.ts";
 
 const LATER = { attempts: 3, backoffMs: 3_600_000, maxBackoffMs: 3_600_000 };
 
@@ -75,14 +75,6 @@ function ask(url: string, headers: Readonly<Record<string, string>> = {}): Promi
       response.on("end", () => resolve({ status: response.statusCode, body }));
     }).on("error", reject);
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
 }
 
 describe("the admin surface", () => {

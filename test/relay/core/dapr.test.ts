@@ -1,6 +1,5 @@
 /** Applications that were written for Dapr, with its own SDK, and CloudEvents as their SDK reads them. */
 import assert from "node:assert/strict";
-import { createServer } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { DaprPubSubStatusEnum, DaprServer, LogLevel } from "@dapr/dapr";
 import { type CloudEvent, HTTP } from "cloudevents";
@@ -8,17 +7,10 @@ import type { RouteSettings } from "../../../src/relay/index.ts";
 import { ScriptedSource } from "./scripted-source.ts";
 import { Receiver } from "./receiver.ts";
 import { fromSource, play, route, settingsOf, toUrl, until } from "./stage.ts";
+import { freePort } from "../../../servers/free-port.ts";
 
 const RETRY = { attempts: 3, backoffMs: 0, maxBackoffMs: 0 };
 const DAPR = { type: "dapr", pubsub: "aws", topic: "orders", wrap: undefined } as const;
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
-}
 
 /** A real application: it subscribes, and says what is to become of each message. */
 async function startApplication(context: TestContext): Promise<{ url: string; seen: unknown[]; route: string }> {
