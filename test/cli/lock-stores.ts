@@ -1,7 +1,8 @@
 /** The stores that the lock commands are tried on. */
-import { after, before, type TestContext } from "node:test";
+import type { TestContext } from "node:test";
 import { startConsulServer } from "../../servers/consul-server.ts";
 import { startNatsServer } from "../../servers/nats-server.ts";
+import { started } from "../started.ts";
 import { Desk } from "./baton-command.ts";
 
 export interface LockStore {
@@ -24,12 +25,8 @@ export function lockStores(): readonly LockStore[] {
 }
 
 function storeOn(name: string, start: () => Promise<Server>): LockStore {
-  let server: Server | undefined;
-  before(async () => {
-    server = await start();
-  });
-  after(() => server?.stop());
-  return { name, desk: (test) => new Desk(test, server?.url) };
+  const server = started(start);
+  return { name, desk: (test) => new Desk(test, server().url) };
 }
 
 /** Consul keeps a session for ten seconds at least, and for up to twice as long as asked, unless its configuration says otherwise. */

@@ -1,22 +1,20 @@
-import { after, before } from "node:test";
-import { type ConsulServer, startConsulServer } from "../../servers/consul-server.ts";
+import { startConsulServer } from "../../servers/consul-server.ts";
 import type { LocksTarget } from "../../src/conformance/index.ts";
 import { consulLocks } from "../../src/consul/index.ts";
 import type { Locks } from "../../src/locks/port.ts";
 import { addLockTests } from "./add-lock-tests.ts";
 import { ConsulProxy } from "./consul-proxy.ts";
+import { started } from "../started.ts";
 
 /** Consul's own shortest lease is ten seconds; it can be told otherwise. Long enough for a machine that does other things as well. */
 const LEASE_MS = 4_000;
-let server: ConsulServer | undefined;
 const proxies = new Map<Locks, ConsulProxy>();
 
-before(async () => {
+const running = started(async () => {
   // Cases run side by side, each with connections like those of several processes on several machines.
   const config = { session_ttl_min: `${LEASE_MS}ms`, limits: { http_max_conns_per_client: 10_000 } };
-  server = await startConsulServer({ config });
+  return await startConsulServer({ config });
 });
-after(() => server?.stop());
 
 const target: LocksTarget = {
   name: "consul",
@@ -38,11 +36,6 @@ const target: LocksTarget = {
   // Consul waits for twice the lease, and begins anew after a restart.
   slackMs: LEASE_MS + 4_000,
 };
-
-function running(): ConsulServer {
-  if (server === undefined) throw new Error("The server was not started.");
-  return server;
-}
 
 function proxyOf(locks: Locks): ConsulProxy {
   const proxy = proxies.get(locks);

@@ -1,7 +1,7 @@
 /** Locks where every stream has three replicas: leaders are elected, killed, and followers may be behind. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
-import { type NatsCluster, startNatsCluster } from "../../servers/nats-cluster.ts";
+import { describe, test } from "node:test";
+import { startNatsCluster } from "../../servers/nats-cluster.ts";
 import { serverInfo } from "../../servers/nats-probe.ts";
 import type { NatsServer } from "../../servers/nats-server.ts";
 import { OutcomeUnknown } from "../../src/domain/errors.ts";
@@ -9,6 +9,7 @@ import type { Register } from "../../src/locks/register.ts";
 import { streamInfo, until } from "../nats/desk.ts";
 import { openNats } from "./nats-handles.ts";
 import { newName, testRegister, written } from "./register-contract.ts";
+import { started } from "../started.ts";
 
 /** A follower waits four to nine seconds before it wants to lead. */
 const LEADER_WITHIN_MS = 30_000;
@@ -16,16 +17,7 @@ const WRITERS = 4;
 const KILLS = 2;
 const BETWEEN = 40;
 
-let cluster: NatsCluster | undefined;
-before(async () => {
-  cluster = await startNatsCluster();
-});
-after(() => cluster?.stop());
-
-function running(): NatsCluster {
-  if (cluster === undefined) throw new Error("The cluster was not started.");
-  return cluster;
-}
+const running = started(() => startNatsCluster());
 
 const ports = (): readonly number[] => running().servers.map(({ port }) => port);
 

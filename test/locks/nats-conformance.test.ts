@@ -1,25 +1,14 @@
 /** Locks on a real server, whose connections lose replies, break and fall silent. */
-import { after, before } from "node:test";
-import { type NatsServer, startNatsServer } from "../../servers/nats-server.ts";
+import { after } from "node:test";
+import { startNatsServer } from "../../servers/nats-server.ts";
 import type { Locks } from "../../src/locks/port.ts";
+import { started } from "../started.ts";
 import { addLockTests } from "./add-lock-tests.ts";
 import { connectLossy, type LossyHandle } from "./nats-handles.ts";
 
-let server: NatsServer | undefined;
 const handles = new Map<Locks, LossyHandle>();
-
-before(async () => {
-  server = await startNatsServer();
-});
-after(async () => {
-  await Promise.allSettled(Array.from(handles.values(), ({ engine }) => engine.close()));
-  await server?.stop();
-});
-
-function running(): NatsServer {
-  if (server === undefined) throw new Error("The server was not started.");
-  return server;
-}
+after(() => Promise.allSettled(Array.from(handles.values(), ({ engine }) => engine.close())));
+const running = started(() => startNatsServer());
 
 function handleOf(locks: Locks): LossyHandle {
   const handle = handles.get(locks);

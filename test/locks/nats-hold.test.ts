@@ -1,10 +1,11 @@
 /** Holds of a queue's key that wait, on a real server, when those who wait die. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { ask } from "../../servers/nats-probe.ts";
-import { type NatsServer, startNatsServer } from "../../servers/nats-server.ts";
+import { startNatsServer } from "../../servers/nats-server.ts";
 import type { Engine, Grant, Submission } from "../../src/engine/port.ts";
 import { until } from "../nats/desk.ts";
+import { started } from "../started.ts";
 import { openLossy, openNats } from "./nats-handles.ts";
 
 const PATIENCE_MS = 15_000;
@@ -12,22 +13,13 @@ const LEASE_MS = 400;
 /** Nothing but a lease could take so long. */
 const PROMPT_MS = 5_000;
 
-let server: NatsServer | undefined;
-before(async () => {
-  server = await startNatsServer();
-});
-after(() => server?.stop());
-
-function port(): number {
-  if (server === undefined) throw new Error("The server was not started.");
-  return server.port;
-}
+const running = started(() => startNatsServer());
 
 describe("a hold that waits, on NATS", () => {
   test("whose process died long ago does not keep the key from others", { timeout: 60_000 }, async (context) => {
     const queue = "died";
-    const worker = await openNats(context, [port()]);
-    const { engine: dying, wire } = await openLossy(context, [port()]);
+    const worker = await openNats(context, [running().port]);
+    const { engine: dying, wire } = await openLossy(context, [running().port]);
     await Promise.all([worker, dying].map((engine) => engine.declare({ queue })));
     await worker.submit([entry(queue, "first"), entry(queue, "second")]);
     const first = await claim(worker, queue);
@@ -57,8 +49,8 @@ describe("a hold that waits, on NATS", () => {
     { timeout: 60_000 },
     async (context) => {
       const queue = "dies";
-      const worker = await openNats(context, [port()]);
-      const { engine: dying, wire } = await openLossy(context, [port()]);
+      const worker = await openNats(context, [running().port]);
+      const { engine: dying, wire } = await openLossy(context, [running().port]);
       await Promise.all([worker, dying].map((engine) => engine.declare({ queue })));
       await worker.submit([entry(queue, "first"), entry(queue, "second")]);
       const first = await claim(worker, queue);
@@ -76,8 +68,8 @@ describe("a hold that waits, on NATS", () => {
 
   test("goes on waiting while the server is away", { timeout: 60_000 }, async (context) => {
     const queue = "away";
-    const worker = await openNats(context, [port()]);
-    const other = await openNats(context, [port()]);
+    const worker = await openNats(context, [running().port]);
+    const other = await openNats(context, [running().port]);
     await Promise.all([worker, other].map((engine) => engine.declare({ queue })));
     await worker.submit([entry(queue, "first")]);
     const first = await claim(worker, queue);
@@ -89,8 +81,8 @@ describe("a hold that waits, on NATS", () => {
       signal: AbortSignal.timeout(PATIENCE_MS * 2),
     });
     await until("the wish, in the state of the key", PATIENCE_MS, async () => (await isWanted(queue)) || undefined);
-    await server?.kill();
-    await server?.restart();
+    await running().kill();
+    await running().restart();
     await worker.settle([{ lease: first.lease, ending: { type: "done" } }]);
     const lease = await waiting;
     assert.ok(lease !== undefined && lease.fence > first.lease.fence);
@@ -126,7 +118,7 @@ interface Answer {
 
 async function isWanted(queue: string): Promise<boolean> {
   const request = { last_by_subj: `baton.q.${queue}.s.run.*` };
-  const { message } = (await ask(port(), `$JS.API.STREAM.MSG.GET.baton-${queue}`, request)) as Answer;
+  const { message } = (await ask(running().port, `$JS.API.STREAM.MSG.GET.baton-${queue}`, request)) as Answer;
   return Buffer.from(message?.data ?? "", "base64")
     .toString("utf8")
     .includes('"wa":');
@@ -134,6 +126,6 @@ async function isWanted(queue: string): Promise<boolean> {
 
 async function sessions(queue: string): Promise<number> {
   const request = { subjects_filter: `baton.c.session.${queue}.*` };
-  const { state } = (await ask(port(), "$JS.API.STREAM.INFO.baton", request)) as Answer;
+  const { state } = (await ask(running().port, "$JS.API.STREAM.INFO.baton", request)) as Answer;
   return Object.keys(state?.subjects ?? {}).length;
 }

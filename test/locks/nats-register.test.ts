@@ -1,21 +1,13 @@
 import assert from "node:assert/strict";
-import { after, before, describe, test, type TestContext } from "node:test";
-import { type NatsServer, startNatsServer } from "../../servers/nats-server.ts";
+import { describe, test, type TestContext } from "node:test";
+import { startNatsServer } from "../../servers/nats-server.ts";
 import type { Register } from "../../src/locks/register.ts";
 import { refusal } from "../sqlite/desk.ts";
 import { type LossyWire, openLossy, openNats } from "./nats-handles.ts";
 import { newName, testRegister, written } from "./register-contract.ts";
+import { started } from "../started.ts";
 
-let server: NatsServer | undefined;
-before(async () => {
-  server = await startNatsServer();
-});
-after(() => server?.stop());
-
-function running(): NatsServer {
-  if (server === undefined) throw new Error("The server was not started.");
-  return server;
-}
+const running = started(() => startNatsServer());
 
 describe("the register of NATS", () => {
   testRegister({

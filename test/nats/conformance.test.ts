@@ -1,14 +1,10 @@
-import { after, before } from "node:test";
-import { startNatsServer, type NatsServer } from "../../servers/nats-server.ts";
+import { startNatsServer } from "../../servers/nats-server.ts";
 import type { ConformanceTarget } from "../../src/conformance/index.ts";
 import { natsEngine } from "../../src/engines/nats/index.ts";
 import { addEngineTests } from "../add-engine-tests.ts";
+import { started } from "../started.ts";
 
-let server: NatsServer | undefined;
-before(async () => {
-  server = await startNatsServer();
-});
-after(() => server?.stop());
+const running = started(() => startNatsServer());
 
 const target: ConformanceTarget = {
   name: "nats",
@@ -19,10 +15,5 @@ const target: ConformanceTarget = {
   },
   leaseMs: 800,
 };
-
-function running(): NatsServer {
-  if (server === undefined) throw new Error("The server was not started.");
-  return server;
-}
 
 addEngineTests("the NATS engine", target);

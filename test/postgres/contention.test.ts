@@ -1,24 +1,16 @@
 /** What happens when somebody has to wait for a row, or many wait for work. */
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Client } from "pg";
-import { type PostgresServer, startPostgres } from "../../servers/postgres.ts";
+import { startPostgres } from "../../servers/postgres.ts";
 import { openPostgresUrl } from "../../src/engines/postgres/index.ts";
 import { PostgresDesk, refusal, until } from "./desk.ts";
+import { started } from "../started.ts";
 
 const WITHIN_MS = 20_000;
 
-let shared: PostgresServer | undefined;
-before(async () => {
-  shared = await startPostgres();
-});
-after(() => shared?.stop());
-
-function common(): PostgresServer {
-  if (shared === undefined) throw new Error("The server was not started.");
-  return shared;
-}
+const common = started(() => startPostgres());
 
 const entry = {
   queue: "cars",

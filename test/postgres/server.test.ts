@@ -2,27 +2,19 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createConnection, createServer } from "node:net";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Client, Pool } from "pg";
-import { type PostgresServer, startPostgres } from "../../servers/postgres.ts";
+import { startPostgres } from "../../servers/postgres.ts";
 import { openPostgresUrl, postgresEngineOn } from "../../src/engines/postgres/index.ts";
 import { connect } from "../../src/index.ts";
 import { PostgresDesk, refusal, until } from "./desk.ts";
+import { started } from "../started.ts";
 
 const WITHIN_MS = 20_000;
 const PAYLOADS = 40;
 
 /** For all who leave it alone. */
-let shared: PostgresServer | undefined;
-before(async () => {
-  shared = await startPostgres();
-});
-after(() => shared?.stop());
-
-function common(): PostgresServer {
-  if (shared === undefined) throw new Error("The server was not started.");
-  return shared;
-}
+const common = started(() => startPostgres());
 
 test("a worker goes on when the server was killed and is back", { timeout: 60_000 }, async (context) => {
   const { desk, server } = await PostgresDesk.withServer(context);

@@ -1,22 +1,14 @@
 /** Wakes over LISTEN and NOTIFY. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { type PostgresServer, startPostgres } from "../../servers/postgres.ts";
+import { test } from "node:test";
+import { startPostgres } from "../../servers/postgres.ts";
 import { postgresWake } from "../../src/engines/postgres/index.ts";
 import { until } from "./desk.ts";
+import { started } from "../started.ts";
 
 const WITHIN_MS = 20_000;
 
-let server: PostgresServer | undefined;
-before(async () => {
-  server = await startPostgres();
-});
-after(() => server?.stop());
-
-function running(): PostgresServer {
-  if (server === undefined) throw new Error("The server was not started.");
-  return server;
-}
+const running = started(() => startPostgres());
 
 test("what is published is heard, also after the connection was killed", { timeout: 60_000 }, async () => {
   const sender = postgresWake(running().url);

@@ -1,28 +1,20 @@
 /** Three servers that share the slots: every queue has one of its own, and nothing that Baton does crosses slots. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import { createCluster } from "@redis/client";
-import { commandOf, type RedisCluster, startRedisCluster } from "../../servers/redis-cluster.ts";
+import { commandOf, startRedisCluster } from "../../servers/redis-cluster.ts";
 import { cases, type ConformanceTarget } from "../../src/conformance/index.ts";
 import type { Engine } from "../../src/engine/port.ts";
 import { redisEngineOn } from "../../src/engines/redis/index.ts";
 import { BatonError, connect } from "../../src/index.ts";
 import { addEngineTests } from "../add-engine-tests.ts";
+import { started } from "../started.ts";
 
-let cluster: RedisCluster | undefined;
 const clients = new Set<{ destroy(): unknown }>();
-before(async () => {
-  cluster = await startRedisCluster();
-});
-after(async () => {
+after(() => {
   for (const client of clients) client.destroy();
-  await cluster?.stop();
 });
-
-function running(): RedisCluster {
-  if (cluster === undefined) throw new Error("The cluster was not started.");
-  return cluster;
-}
+const running = started(() => startRedisCluster());
 
 /** As an application has one, which it passes to the engine and keeps. */
 async function open(): Promise<Engine> {

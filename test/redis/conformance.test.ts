@@ -1,14 +1,10 @@
-import { after, before } from "node:test";
-import { type RedisServer, startRedisServer } from "../../servers/redis-server.ts";
+import { startRedisServer } from "../../servers/redis-server.ts";
 import type { ConformanceTarget } from "../../src/conformance/index.ts";
 import { redisEngine } from "../../src/engines/redis/index.ts";
 import { addEngineTests } from "../add-engine-tests.ts";
+import { started } from "../started.ts";
 
-let server: RedisServer | undefined;
-before(async () => {
-  server = await startRedisServer();
-});
-after(() => server?.stop());
+const running = started(() => startRedisServer());
 
 const target: ConformanceTarget = {
   name: "redis",
@@ -18,10 +14,5 @@ const target: ConformanceTarget = {
     await running().restart();
   },
 };
-
-function running(): RedisServer {
-  if (server === undefined) throw new Error("The server was not started.");
-  return server;
-}
 
 addEngineTests("the Redis engine", target);

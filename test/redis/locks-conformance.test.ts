@@ -1,20 +1,11 @@
-import { after, before } from "node:test";
-import { type RedisServer, startRedisServer } from "../../servers/redis-server.ts";
+import { startRedisServer } from "../../servers/redis-server.ts";
 import type { Register } from "../../src/locks/register.ts";
 import { addLockTests } from "../locks/add-lock-tests.ts";
 import { registerTarget } from "../locks/register-target.ts";
 import { openRedis } from "./handles.ts";
+import { started } from "../started.ts";
 
-let server: RedisServer | undefined;
-before(async () => {
-  server = await startRedisServer();
-});
-after(() => server?.stop());
-
-function running(): RedisServer {
-  if (server === undefined) throw new Error("The server was not started.");
-  return server;
-}
+const running = started(() => startRedisServer());
 
 /** A handle of its own for each, as every process has one: it ends with its register. */
 async function openRegister(): Promise<Register> {

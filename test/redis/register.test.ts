@@ -1,18 +1,10 @@
-import { after, before, describe } from "node:test";
-import { type RedisServer, startRedisServer } from "../../servers/redis-server.ts";
+import { describe } from "node:test";
+import { startRedisServer } from "../../servers/redis-server.ts";
 import { testRegister } from "../locks/register-contract.ts";
 import { openRedis } from "./handles.ts";
+import { started } from "../started.ts";
 
-let server: RedisServer | undefined;
-before(async () => {
-  server = await startRedisServer();
-});
-after(() => server?.stop());
-
-function running(): RedisServer {
-  if (server === undefined) throw new Error("The server was not started.");
-  return server;
-}
+const running = started(() => startRedisServer());
 
 describe("the register of Redis", () => {
   testRegister({

@@ -1,19 +1,9 @@
-import { after, before } from "node:test";
-import { type NatsServer, startNatsServer } from "../../servers/nats-server.ts";
+import { startNatsServer } from "../../servers/nats-server.ts";
 import { openNatsWakeUrl } from "../../src/engines/nats/wake.ts";
 import { addWakeTests } from "./add-wake-tests.ts";
+import { started } from "../started.ts";
 
-let server: NatsServer | undefined;
-
-before(async () => {
-  server = await startNatsServer();
-});
-after(() => server?.stop());
-
-function running(): NatsServer {
-  if (server === undefined) throw new Error("The server was not started.");
-  return server;
-}
+const running = started(() => startNatsServer());
 
 addWakeTests({
   name: "NATS",

@@ -1,19 +1,9 @@
-import { after, before } from "node:test";
-import { type RedisServer, startRedisServer } from "../../servers/redis-server.ts";
+import { startRedisServer } from "../../servers/redis-server.ts";
 import { openRedisWakeUrl } from "../../src/engines/redis/index.ts";
 import { addWakeTests } from "./add-wake-tests.ts";
+import { started } from "../started.ts";
 
-let server: RedisServer | undefined;
-
-before(async () => {
-  server = await startRedisServer();
-});
-after(() => server?.stop());
-
-function running(): RedisServer {
-  if (server === undefined) throw new Error("The server was not started.");
-  return server;
-}
+const running = started(() => startRedisServer());
 
 addWakeTests({
   name: "Redis",
