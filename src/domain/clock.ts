@@ -42,10 +42,12 @@ export function elapsedMs(clock: Clock, since: Instant): number {
 /** Node fires timers at once, with a warning, when they are set further ahead than this. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+/** hrtime counts from boot, so readings of different threads and processes can be compared; performance.now() is the same clock, and cheaper to read. */
+const STARTED_AT = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+
 export const systemClock: Clock = {
   wall: () => Date.now(),
-  // hrtime counts from boot, so readings of different threads and processes can be compared.
-  monotonic: () => Number(process.hrtime.bigint()) / 1e6,
+  monotonic: () => STARTED_AT + performance.now(),
   setTimer(delayMs, callback) {
     const timer = setTimeout(callback, Math.min(Math.max(delayMs, 0), LONGEST_TIMER_MS));
     timer.unref();

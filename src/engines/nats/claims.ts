@@ -62,6 +62,8 @@ export class Claims {
   readonly #unsure: Token[][];
   /** Fetched ahead, not started. */
   #fetched: Fetched[] = [];
+  /** Of the last answer to anybody. */
+  #answeredAt = Number.NEGATIVE_INFINITY;
   #stirred = false;
   #takingIn = false;
   #resting = false;
@@ -157,8 +159,13 @@ export class Claims {
     const desk = this.#closed ? undefined : this.#lackingDesk();
     const isFirst = this.#impatient.has(level);
     if (desk !== undefined) this.#begin(level, token, desk);
-    else if (!this.#closed && (isFirst || this.#fetched.length < this.#ahead())) this.#keep(level, token, isFirst);
+    else if (!this.#closed && (isFirst || this.#mayKeep())) this.#keep(level, token, isFirst);
     else this.#giveBack(token);
+  }
+
+  /** It was wanted when it was asked for. A worker that is between two claims will want it in a moment. */
+  #mayKeep(): boolean {
+    return this.#fetched.length < MOST_FETCHED && this.#clock.monotonic() - this.#answeredAt < FETCHED_MS;
   }
 
   /** The next item of a key that was just settled, under a lease that was made with it. */
@@ -297,7 +304,8 @@ export class Claims {
     }
     for (const desk of this.#desks.values()) {
       if (desk.giving.length === 0) continue;
-      desk.answeredAt = this.#clock.monotonic();
+      this.#answeredAt = this.#clock.monotonic();
+      desk.answeredAt = this.#answeredAt;
       desk.claims[0]?.answer(desk.giving.splice(0));
     }
   }

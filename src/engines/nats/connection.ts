@@ -20,6 +20,7 @@ import type { Delivery, Denied, PublishOptions, Subscription, Wire } from "./wir
 const CONNECT_MS = 5_000;
 const PROBE_MS = 2_000;
 const EMPTY = new Uint8Array(0);
+const ACK_PREFIX = "$JS.ACK.";
 
 export async function openConnection(options: NatsOptions): Promise<NatsConnection> {
   const settings: NodeConnectionOptions = {
@@ -259,6 +260,8 @@ class ClientDelivery implements Delivery {
   }
 
   get status(): number {
+    // What has somewhere to be acknowledged is a message. To read its headers would cost more than the rest of it.
+    if (this.#message.reply?.startsWith(ACK_PREFIX) === true) return 0;
     return this.#message.headers?.code ?? 0;
   }
 

@@ -5,7 +5,7 @@
 import { type Clock, pause } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import { ASSIGNED_ID_MARK } from "../../domain/names.ts";
-import { decodeItem, decodeState, encodeFirst, encodeItem, encodeState, firstState } from "./codec.ts";
+import { decodeItem, decodeState, encodeFirst, encodeItem, encodeState, firstState, placed } from "./codec.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
 import type { Receipts } from "./receipts.ts";
@@ -403,7 +403,7 @@ function always(): boolean {
 /** A state as whoever reads it will see it: what was "this very message" has a number now. */
 export function settled(sequence: number, state: KeyState): Seen {
   const items = state.items.some(({ place }) => place === 0)
-    ? state.items.map((item) => (item.place === 0 ? { ...item, place: sequence } : item))
+    ? state.items.map((item) => (item.place === 0 ? placed(item, sequence) : item))
     : state.items;
   const lease = state.lease?.fence === 0 ? { ...state.lease, fence: sequence * FENCES_PER_MESSAGE } : state.lease;
   return { sequence, state: { ...state, items, lease } };

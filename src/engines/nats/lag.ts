@@ -5,6 +5,15 @@ import type { KeyStore } from "./key-store.ts";
 const LOOK_MS = 10;
 /** What is more urgent is not waited for any longer: something is wrong with its consumer, and the rest must go on. */
 const MOST_LOOKS = 20;
+/** What was delivered to somebody who is gone comes back within a second. */
+const BACK_MS = 1_200;
+
+interface Awaited {
+  /** All up to this sequence are to be started by somebody; what comes later is not waited for. */
+  readonly newest: number;
+  /** By the monotonic clock. */
+  readonly until: number;
+}
 
 /**
  * In a cluster every level's consumer follows the stream by itself, so a less urgent key may be handed out before a more urgent
@@ -12,6 +21,8 @@ const MOST_LOOKS = 20;
  */
 export class Lag {
   readonly #store: KeyStore;
+  /** By level. */
+  readonly #awaited = new Map<number, Awaited>();
 
   constructor(store: KeyStore) {
     this.#store = store;
@@ -24,16 +35,29 @@ export class Lag {
   }
 
   /**
-   * Whether the consumer may not have heard yet of a key that is ready; a moment after it was so.
+   * Whether the consumer may not have heard yet of a key that is ready; a moment after it was so. Under steady traffic there is always
+   * one that somebody is about to start: of those that were there at the first look each is waited for, but not of those that came since.
    * @param seen the sequence of the last one that it brought, if it brought any
    */
   async wasBehind(level: number, seen: number | undefined): Promise<boolean> {
     // Nothing is less urgent than the last level, and could overtake it.
     if (!this.isPossible || level === this.#store.levels - 1) return false;
-    const newest = await this.#newest(level);
-    if (newest === undefined || (seen !== undefined && newest <= seen)) return false;
+    if (await this.#isSettled(level, seen)) {
+      this.#awaited.delete(level);
+      return false;
+    }
     await pause(this.#store.clock, LOOK_MS);
     return true;
+  }
+
+  async #isSettled(level: number, seen: number | undefined): Promise<boolean> {
+    const awaited = this.#awaited.get(level);
+    const now = this.#store.clock.monotonic();
+    if (awaited !== undefined) return now >= awaited.until || (await this.#areStarted(level, awaited.newest));
+    const newest = await this.#newest(level);
+    if (newest === undefined || (seen !== undefined && newest <= seen)) return true;
+    this.#awaited.set(level, { newest, until: now + BACK_MS });
+    return false;
   }
 
   /** Resolves when whatever is ready now at a more urgent level has been started by somebody. */

@@ -1,10 +1,11 @@
 import type { Clock, Timer } from "../../domain/clock.ts";
 import { LATEST_MS } from "./run-ahead.ts";
 
-/** Streaks that wait for more to write, with one timer for all. */
+/** Streaks that wait for more to write, with one timer for all: in two generations, so that each waits for at least half of the time. */
 export class LateWrites {
   readonly #clock: Clock;
-  #waiting = new Set<() => void>();
+  #young = new Set<() => void>();
+  #old = new Set<() => void>();
   #timer: Timer | undefined;
 
   constructor(clock: Clock) {
@@ -12,15 +13,30 @@ export class LateWrites {
   }
 
   add(write: () => void): void {
-    this.#waiting.add(write);
-    this.#timer ??= this.#clock.setTimer(LATEST_MS, () => this.now());
+    if (!this.#old.has(write)) this.#young.add(write);
+    this.#timer ??= this.#clock.setTimer(LATEST_MS / 2, () => this.#age());
+  }
+
+  /** It was written for another reason. */
+  delete(write: () => void): void {
+    this.#young.delete(write);
+    this.#old.delete(write);
   }
 
   now(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
-    const waiting = this.#waiting;
-    this.#waiting = new Set();
+    const waiting = [...this.#old, ...this.#young];
+    this.#old.clear();
+    this.#young.clear();
     for (const write of waiting) write();
+  }
+
+  #age(): void {
+    const late = this.#old;
+    this.#old = this.#young;
+    this.#young = new Set();
+    this.#timer = this.#old.size > 0 ? this.#clock.setTimer(LATEST_MS / 2, () => this.#age()) : undefined;
+    for (const write of late) write();
   }
 }

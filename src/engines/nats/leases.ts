@@ -14,8 +14,6 @@ import { type Session, type Sessions, slackOf } from "./sessions.ts";
 import type { KeyState, Seen, StateLease } from "./state.ts";
 import { Streak } from "./streak.ts";
 
-/** A worker may go on with a key that it just settled for so long. */
-const STREAK_MS = 50;
 /** Between two tries to free a key while the server is away. */
 const PUT_BACK_MS = 1_000;
 /** Items keep coming to a key that is about to start; then it is somebody's next try. */
@@ -348,6 +346,7 @@ export class Leases {
       }
       if (goesOn) next = start(next, this.#newLease(session, held.worker, since));
       if (next.kind === "idle") next = { ...next, taken: [] };
+      const sentAt = this.#clock.monotonic();
       const written = await this.#write(held, { ...next, todo: [...next.todo, ...todo] }, isGood);
       if (written === undefined) {
         if (!(await this.#again(held))) return "lost";
@@ -359,7 +358,7 @@ export class Leases {
         current = await store.sayDone(key, written);
       }
       if (written.state.kind === "held") store.background(this.#freeOfDead(key));
-      if (goesOn) this.#goOn(held, current, since);
+      if (goesOn) this.#goOn(held, current, since, sentAt);
       else if (written.state.takenLeft > 0) store.background(store.purgeTaken(key, written.state.taken));
       return "settled";
     }
@@ -411,13 +410,13 @@ export class Leases {
       type !== "retry" &&
       type !== "release" &&
       this.#hooks.goesOn() &&
-      this.#clock.monotonic() - held.streak.since < STREAK_MS &&
+      held.streak.lasts(this.#clock.monotonic()) &&
       !held.session.dead
     );
   }
 
-  #goOn(before: Held, written: Seen, since: Instant): void {
-    before.streak.seen = written;
+  #goOn(before: Held, written: Seen, since: Instant, sentAt: number): void {
+    before.streak.goOn(written, sentAt);
     this.#hooks.reserve(this.#takeWritten(before.streak, before.session, before.worker, since));
   }
 

@@ -201,7 +201,7 @@ export class Receipts {
 
   async #swap(
     id: string,
-    data: Uint8Array,
+    data: Uint8Array | string,
     expect: number,
     ttlSeconds: number | undefined,
   ): Promise<number | undefined> {
@@ -218,7 +218,7 @@ export class Receipts {
       }
       if (!lost) return undefined;
       const last = await this.#js.last(this.#stream, subject);
-      return last !== undefined && Buffer.compare(last.data, data) === 0 ? last.sequence : undefined;
+      return last !== undefined && Buffer.from(data).equals(last.data) ? last.sequence : undefined;
     });
   }
 }

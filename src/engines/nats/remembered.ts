@@ -7,7 +7,7 @@ import { type First, settled } from "./key-store.ts";
 import { totalOf } from "./rules.ts";
 import type { Seen } from "./state.ts";
 
-const MOST_BYTES = 8 * 1_048_576;
+const MOST_BYTES = 32 * 1_048_576;
 /** One of these would push out too many others. */
 const BIGGEST_BYTES = 65_536;
 const ENTRY_BYTES = 512;

@@ -15,6 +15,11 @@ import { advance, choose, NO_HEADS } from "./rules.ts";
 import { MOST_AHEAD, RUN_AHEAD_MS, WORTH_WRITING } from "./run-ahead.ts";
 import { FENCES_PER_MESSAGE, type KeyItem, type KeyState, type Seen, type StateLease } from "./state.ts";
 
+/** A worker may go on with a key for so long, or for so many items if they are quick; then it is another key's turn. */
+const STREAK_MS = 50;
+const STREAK_ITEMS = 32;
+const LONGEST_STREAK_MS = 200;
+
 /** The item that is worked on now. */
 export interface Running {
   readonly item: KeyItem;
@@ -51,6 +56,7 @@ export class Streak {
   /** Of what was last written, by the monotonic clock. */
   #sentAt: number;
   #running: Running | undefined;
+  #ended = 0;
   #done: Done[] = [];
   /** Of those that nobody heard of, because an earlier try had failed. */
   readonly #unheard = new Map<string, SettleResult>();
@@ -71,9 +77,22 @@ export class Streak {
     this.#sentAt = since;
   }
 
+  /** Whether the worker may go on with the key: others wait for their turn. */
+  lasts(now: number): boolean {
+    const ms = now - this.since;
+    return ms < STREAK_MS || (this.#ended < STREAK_ITEMS && ms < LONGEST_STREAK_MS);
+  }
+
   /** Whether a lease is one of this streak, up to that of a fence. */
   isMine(lease: StateLease | undefined, fence: number): boolean {
     return lease !== undefined && lease.fence <= fence && lease.fence >= (this.seen.state.lease?.fence ?? fence);
+  }
+
+  /** The next item was written together with the end of the one before it. */
+  goOn(seen: Seen, sentAt: number): void {
+    this.seen = seen;
+    this.#sentAt = sentAt;
+    this.#ended += 1;
   }
 
   /**
@@ -98,11 +117,11 @@ export class Streak {
 
   /** One item is done and another runs. Resolves when that is written. */
   advance(unique: string, fence: number, running: Running): Promise<SettleResult> {
+    this.#ended += 1;
     this.#running = running;
     const done: Done = { unique, fence, asked: [] };
     this.#done.push(done);
-    if (this.#done.length >= WORTH_WRITING) this.#writeNow();
-    else this.#late.add(this.#writeNow);
+    this.#writeWhenWorth();
     return this.#heard(done);
   }
 
@@ -139,8 +158,15 @@ export class Streak {
       })
       .finally(() => {
         this.#writing = undefined;
+        // What was done meanwhile waits for more, too.
+        this.#writeWhenWorth();
       });
     return this.#writing;
+  }
+
+  #writeWhenWorth(): void {
+    if (this.#done.length >= WORTH_WRITING) this.#writeNow();
+    else if (this.#done.length > 0) this.#late.add(this.#writeNow);
   }
 
   async #write(): Promise<void> {
@@ -154,6 +180,7 @@ export class Streak {
       if (!running.isGood()) return this.#answer(() => "lost");
       const uniques = this.#done.map(({ unique }) => unique);
       const next = advance(state, uniques, running.item, running.lease);
+      this.#late.delete(this.#writeNow);
       const sentAt = this.#store.clock.monotonic();
       const written = await this.#put(next, running);
       if (written === undefined) continue;
@@ -161,6 +188,7 @@ export class Streak {
       this.#sentAt = sentAt;
       if (next.lease?.cancelRequested === true) running.takeAway();
       this.#answer((done) => (uniques.includes(done.unique) ? resultIn(state, done) : undefined));
+      return;
     }
   }
 
