@@ -156,8 +156,8 @@ export class Claims {
   }
 
   #take(level: number, token: Token): void {
-    const desk = this.#closed ? undefined : this.#lackingDesk();
     const isFirst = this.#impatient.has(level);
+    const desk = this.#closed ? undefined : this.#openDesk(isFirst);
     if (desk !== undefined) this.#begin(level, token, desk);
     else if (!this.#closed && (isFirst || this.#mayKeep())) this.#keep(level, token, isFirst);
     else this.#giveBack(token);
@@ -219,6 +219,17 @@ export class Claims {
     return desk;
   }
 
+  /** A slot that was promised to a level that has waited too long is not for anybody else. */
+  #openDesk(isFirst: boolean): Desk | undefined {
+    if (!isFirst && this.#impatient.size > 0) {
+      let open = 0;
+      for (const desk of this.#desks.values()) open += Math.max(0, wantedBy(desk) - desk.line.length);
+      for (const level of this.#impatient) open -= this.#asked[level] ?? 0;
+      if (open <= 0) return undefined;
+    }
+    return this.#lackingDesk();
+  }
+
   #lackingDesk(): Desk | undefined {
     for (const desk of this.#desks.values()) if (wantedBy(desk) > desk.line.length) return desk;
     return undefined;
@@ -268,8 +279,8 @@ export class Claims {
     this.#fetched.sort((a, b) => Number(b.isFirst) - Number(a.isFirst) || a.level - b.level);
     let from = 0;
     for (; from < this.#fetched.length; from += 1) {
-      const desk = this.#lackingDesk();
       const fetched = this.#fetched[from];
+      const desk = fetched === undefined ? undefined : this.#openDesk(fetched.isFirst);
       if (desk === undefined || fetched === undefined) break;
       this.#begin(fetched.level, fetched.token, desk);
     }
