@@ -10,7 +10,7 @@ import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
 import type { Receipts } from "./receipts.ts";
 import { Lost } from "./requests.ts";
-import { free, type Heads, isBig, STAYS_ANNOUNCED } from "./rules.ts";
+import { free, type Heads, isBig, sizeOf, STAYS_ANNOUNCED, takeAll } from "./rules.ts";
 import { SETTLED_MS } from "./run-ahead.ts";
 import { FENCES_PER_MESSAGE, isRecord, type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
 import type { QueueSubjects } from "./subjects.ts";
@@ -19,6 +19,9 @@ import type { QueueSubjects } from "./subjects.ts";
 const IDLE_SECONDS = 1;
 const MOST_TRIES = 6;
 const LINE_PAGE = 64;
+/** Items of a line that a worker takes along, beside the one that it starts. */
+const REFILL = 31;
+const REFILL_BYTES = 49_152;
 /** Of the life of an idle key, counted here from before a write, within which it cannot have vanished there. */
 const CERTAIN_PART = 0.8;
 
@@ -76,13 +79,17 @@ export class KeyStore {
     }
   }
 
-  /** The first of the line at each level. Where there may be none, one look tells whether there is anything at all. */
-  async heads(key: string, state: KeyState): Promise<Heads> {
+  /**
+   * The first of the line at each level. Where there may be none, one look tells whether there is anything at all.
+   * @param carried what the key carries goes before what stands in line at its level and below: nobody looks there
+   */
+  async heads(key: string, state: KeyState, carried: readonly KeyItem[] = []): Promise<Heads> {
     if (state.more !== true) {
       const anything = await this.js.next(this.subjects.stream, this.subjects.waitingOf(key), 1);
       if (anything === undefined) return [];
     }
-    const levels = Array.from({ length: this.levels }, (_, level) => level);
+    const length = Math.min(this.levels, ...carried.map(({ level }) => level));
+    const levels = Array.from({ length }, (_, level) => level);
     return await Promise.all(levels.map((level) => this.head(key, level, state)));
   }
 
@@ -101,6 +108,24 @@ export class KeyStore {
   async few(key: string, level: number, after: number, count: number): Promise<readonly Waiting[]> {
     const found = await this.js.nextFew(this.subjects.stream, this.subjects.waiting(level, key), after + 1, count);
     return found.map(({ sequence, data }) => ({ sequence, item: decodeItem(data, sequence) }));
+  }
+
+  /**
+   * A key whose first item came from its line takes along what stands behind it there: to look for one item after another costs more
+   * than to write several again. Where followers of the leader may answer they are found one by one, and nothing is gained.
+   */
+  async refill(key: string, state: KeyState): Promise<KeyState> {
+    const [first] = state.items;
+    if (first === undefined || this.js.isReplicated(this.subjects.stream)) return state;
+    const found = await this.few(key, first.level, state.taken[first.level] ?? 0, REFILL);
+    const line: Waiting[] = [];
+    let bytes = 0;
+    for (const waiting of found) {
+      bytes += sizeOf(waiting.item);
+      if (bytes > REFILL_BYTES) break;
+      if (!state.cut.includes(waiting.sequence)) line.push(waiting);
+    }
+    return { ...takeAll(state, line), items: [...state.items, ...line.map(({ item }) => item)] };
   }
 
   /** One level of the line, from behind a sequence on. */

@@ -204,7 +204,12 @@ export class Leases {
     };
   }
 
-  async settle(lease: Lease, ending: Ending): Promise<SettleResult> {
+  settle(lease: Lease, ending: Ending): Promise<SettleResult> {
+    return this.#settle(lease, ending, true);
+  }
+
+  /** @param mayWait whether it may be waited once until what is done before it is written */
+  async #settle(lease: Lease, ending: Ending, mayWait: boolean): Promise<SettleResult> {
     const before = this.#advancedBy(lease);
     if (before !== undefined) return await before.streak.again(before.item?.unique ?? "");
     const held = this.#held.find(lease) ?? (await this.#adopt(lease));
@@ -215,9 +220,10 @@ export class Leases {
     }
     const ahead = this.#runAhead(held, ending);
     if (ahead !== undefined) return await ahead;
-    this.#held.lose(held);
     const mayGoOn =
       this.#mayGoOn(held, ending) && (held.streak.seen.state.items.length > 1 || held.streak.seen.state.more !== false);
+    if (mayWait && mayGoOn && held.streak.isAhead) return await this.#settleBehind(held, lease, ending);
+    this.#held.lose(held);
     if (mayGoOn) this.#goingOn.add(held);
     try {
       return await this.#end(held, ending);
@@ -228,6 +234,19 @@ export class Leases {
     } finally {
       if (this.#goingOn.delete(held)) this.#hooks.stir();
     }
+  }
+
+  /** The streak is as far ahead of what is written as it may be: once that is written, its next item may start as before. */
+  async #settleBehind(held: Held, lease: Lease, ending: Ending): Promise<SettleResult> {
+    this.#goingOn.add(held);
+    try {
+      await held.streak.written();
+    } finally {
+      this.#goingOn.delete(held);
+    }
+    const settled = this.#settle(lease, ending, false);
+    this.#hooks.stir();
+    return await settled;
   }
 
   /** The key's next item starts now. Undefined: it has to wait until this one's end is written. */
@@ -324,9 +343,9 @@ export class Leases {
         return "lost";
       }
       const { state } = held.streak.seen;
-      const heads = state.more === false ? NO_HEADS : await store.heads(key, state);
       const now = this.#clock.wall();
       const { items, todo: said } = end(state, ending, now);
+      const heads = state.more === false ? NO_HEADS : await store.heads(key, state, items);
       const todo = silent ? [] : said;
       const bare: KeyState = { ...state, todo: [] };
       let next = free(bare, items, heads, store.levels, now);
@@ -339,6 +358,7 @@ export class Leases {
       const goesOn =
         goOn && next.kind === "ready" && this.#mayGoOn(held, ending) && !(await store.isVoid(next.items[0]));
       const since = this.#sinceOf(session);
+      if (goesOn && next.takenLeft > state.takenLeft) next = await store.refill(key, next);
       // Only what a written state has taken may be removed: the write that is about to take more may be refused.
       if (state.takenLeft > (goesOn ? MOST_TAKEN_LEFT : 0)) {
         await store.purgeTaken(key, state.taken);

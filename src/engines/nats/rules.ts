@@ -53,7 +53,7 @@ export function free(state: KeyState, items: readonly KeyItem[], heads: Heads, l
         ...take(base, choice.item, choice.from),
         kind: "ready",
         announced: 0,
-        line: leftIn(heads, choice.from),
+        line: lineOf(state, heads, choice.item, choice.from),
       };
     case "blocked":
       return { ...base, kind: "parked", todo: [...base.todo, { type: "wake", dueAt: choice.until }] };
@@ -62,10 +62,14 @@ export function free(state: KeyState, items: readonly KeyItem[], heads: Heads, l
   }
 }
 
-/** The most urgent level that still has an item when this one is taken; whether its own level has more is not known. */
-function leftIn(heads: Heads, from: Waiting | undefined): number {
+/**
+ * The most urgent level of the line that still has an item when this one is taken; whether its own level has more is not known. Below
+ * what the key carries nobody looked: what was known before is still good, but nothing may join in silence that goes before it.
+ */
+function lineOf(state: KeyState, heads: Heads, item: KeyItem, from: Waiting | undefined): number {
   const level = heads.findIndex((head) => head !== undefined && head !== from);
-  return level === -1 ? NO_LINE : level;
+  if (level !== -1) return level;
+  return from === undefined && state.line !== NO_LINE ? Math.max(state.line, item.level) : NO_LINE;
 }
 
 /** The state with this item at its front, out of the line if it came from there. */

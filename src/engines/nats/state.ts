@@ -35,8 +35,8 @@ export interface KeyState {
    */
   readonly more: boolean | "closing";
   /**
-   * A level at which the line is known to have an item. Whoever has the key may choose its next item by a look that is a
-   * moment old; so an item that is more urgent than this may not join without a word.
+   * A level at which the line had an item, or what the key carries comes first. Whoever has the key may choose its next item by a
+   * look that is a moment old; so an item that is more urgent than this may not join without a word.
    */
   readonly line: number;
   readonly paused: boolean;

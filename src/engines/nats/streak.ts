@@ -77,6 +77,11 @@ export class Streak {
     this.#sentAt = since;
   }
 
+  /** Whether something is done that is not written. */
+  get isAhead(): boolean {
+    return this.#done.length > 0;
+  }
+
   /** Whether the worker may go on with the key: others wait for their turn. */
   lasts(now: number): boolean {
     const ms = now - this.since;
