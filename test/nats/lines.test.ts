@@ -21,7 +21,7 @@ test("a long line is worked off in order, without what was cancelled in it", { t
       KEYS.map((key) => ({ key, payload: number + index, level: isUrgent(number + index) ? "high" : "normal" })),
     ).flat();
     const accepted = await queue.submitMany(items);
-    for (const [index, { id }] of accepted.entries()) ids.set(`${items[index]?.key} ${items[index]?.payload}`, id);
+    for (const [index, { key, payload }] of items.entries()) ids.set(`${key} ${payload}`, accepted[index]?.id ?? "");
   }
   for (const number of DROPPED) {
     for (const key of KEYS) {
