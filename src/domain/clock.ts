@@ -42,8 +42,22 @@ export function elapsedMs(clock: Clock, since: Instant): number {
 /** Node fires timers at once, with a warning, when they are set further ahead than this. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** hrtime counts from boot, so readings of different threads and processes can be compared; performance.now() is the same clock, and cheaper to read. */
-const STARTED_AT = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+/** Far less than a millisecond, in which stores count. */
+const PRECISE_MS = 0.05;
+
+/**
+ * hrtime counts from boot, so readings of different threads and processes can be compared; performance.now() is the same clock from another
+ * beginning, and cheaper to read. Between the two readings a thread may stand still; the first use of `performance` alone loads for milliseconds.
+ */
+function beginningOfPerformance(): number {
+  for (;;) {
+    const before = performance.now();
+    const fromBoot = Number(process.hrtime.bigint()) / 1e6;
+    if (performance.now() - before < PRECISE_MS) return fromBoot - before;
+  }
+}
+
+const STARTED_AT = beginningOfPerformance();
 
 export const systemClock: Clock = {
   wall: () => Date.now(),

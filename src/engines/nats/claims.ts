@@ -64,6 +64,8 @@ export class Claims {
   #fetched: Fetched[] = [];
   /** Of the last answer to anybody. */
   #answeredAt = Number.NEGATIVE_INFINITY;
+  /** The last claim came right after an answer. */
+  #isQuick = false;
   #stirred = false;
   #takingIn = false;
   #resting = false;
@@ -85,11 +87,11 @@ export class Claims {
     this.#lag = new Lag(store);
   }
 
-  /** Whether the next item of a key that is settled now finds a claim here that waits for it. */
-  get goesOn(): boolean {
-    if (this.#closed) return false;
-    for (const desk of this.#desks.values()) if (wantedBy(desk) > desk.line.length) return true;
-    return false;
+  /** Whether the next item of a key of this level that is settled now finds a claim here that waits for it, and nothing goes before it. */
+  goesOn(level: number): boolean {
+    if (this.#closed || this.#openDesk(false) === undefined) return false;
+    for (const fetched of this.#fetched) if (fetched.isFirst || fetched.level < level) return false;
+    return true;
   }
 
   claim(request: ClaimRequest): Promise<readonly Grant[]> {
@@ -107,7 +109,9 @@ export class Claims {
       };
       request.signal.addEventListener("abort", giveUp);
       desk.claims.push(claim);
-      const isQuick = this.#clock.monotonic() - desk.answeredAt < FETCHED_MS;
+      const now = this.#clock.monotonic();
+      const isQuick = now - desk.answeredAt < FETCHED_MS;
+      this.#isQuick = now - this.#answeredAt < FETCHED_MS;
       desk.ahead = isQuick ? Math.min(MOST_FETCHED, desk.fetched) : 0;
       this.stir();
     });
@@ -163,9 +167,10 @@ export class Claims {
     else this.#giveBack(token);
   }
 
-  /** It was wanted when it was asked for. A worker that is between two claims will want it in a moment. */
+  /** It was wanted when it was asked for. A worker that comes back for more at once, and is between two claims, will want it in a moment. */
   #mayKeep(): boolean {
-    return this.#fetched.length < MOST_FETCHED && this.#clock.monotonic() - this.#answeredAt < FETCHED_MS;
+    const wasJustAnswered = this.#clock.monotonic() - this.#answeredAt < FETCHED_MS;
+    return this.#isQuick && wasJustAnswered && this.#fetched.length < MOST_FETCHED;
   }
 
   /** The next item of a key that was just settled, under a lease that was made with it. */
@@ -318,6 +323,8 @@ export class Claims {
       this.#answeredAt = this.#clock.monotonic();
       desk.answeredAt = this.#answeredAt;
       desk.claims[0]?.answer(desk.giving.splice(0));
+      // The next claim is answered in a turn of its own.
+      if (desk.claims.length > 0 && desk.line.length > 0) this.stir();
     }
   }
 

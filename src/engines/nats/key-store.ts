@@ -10,7 +10,7 @@ import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
 import type { Receipts } from "./receipts.ts";
 import { Lost } from "./requests.ts";
-import { free, type Heads, isBig, sizeOf, STAYS_ANNOUNCED, takeAll } from "./rules.ts";
+import { free, type Heads, isBig, sizeOf, STAYS_ANNOUNCED, takeAll, totalOf } from "./rules.ts";
 import { SETTLED_MS } from "./run-ahead.ts";
 import { FENCES_PER_MESSAGE, isRecord, type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
 import type { QueueSubjects } from "./subjects.ts";
@@ -119,10 +119,10 @@ export class KeyStore {
     if (first === undefined || this.js.isReplicated(this.subjects.stream)) return state;
     const found = await this.few(key, first.level, state.taken[first.level] ?? 0, REFILL);
     const line: Waiting[] = [];
-    let bytes = 0;
+    let room = Math.min(REFILL_BYTES, this.room - totalOf(state));
     for (const waiting of found) {
-      bytes += sizeOf(waiting.item);
-      if (bytes > REFILL_BYTES) break;
+      room -= sizeOf(waiting.item);
+      if (room < 0) break;
       if (!state.cut.includes(waiting.sequence)) line.push(waiting);
     }
     return { ...takeAll(state, line), items: [...state.items, ...line.map(({ item }) => item)] };

@@ -7,12 +7,17 @@ export class LateWrites {
   #young = new Set<() => void>();
   #old = new Set<() => void>();
   #timer: Timer | undefined;
+  #closed = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   add(write: () => void): void {
+    if (this.#closed) {
+      write();
+      return;
+    }
     if (!this.#old.has(write)) this.#young.add(write);
     this.#timer ??= this.#clock.setTimer(LATEST_MS / 2, () => this.#age());
   }
@@ -23,7 +28,9 @@ export class LateWrites {
     this.#old.delete(write);
   }
 
-  now(): void {
+  /** Whatever waits is written, and nothing waits any longer. */
+  close(): void {
+    this.#closed = true;
     this.#timer?.cancel();
     this.#timer = undefined;
     const waiting = [...this.#old, ...this.#young];

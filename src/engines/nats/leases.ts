@@ -45,7 +45,7 @@ export interface LeaseHooks {
   readonly queue: string;
   readonly levelName: (level: number) => string;
   /** Whether this process would go on with a key that it settles. */
-  readonly goesOn: () => boolean;
+  readonly goesOn: (level: number) => boolean;
   /** A grant that nobody asked for yet. */
   readonly reserve: (held: Held) => void;
   /** A settlement that might have brought a grant is over. */
@@ -93,10 +93,13 @@ export class Leases {
     return { count: this.#goingOn.size, level };
   }
 
-  close(): void {
+  /** What was settled is written. */
+  async close(): Promise<void> {
     this.#closed = true;
     this.#held.close();
-    this.#lateWrites.now();
+    const streaks = new Set(Array.from(this.#held.all(), ({ streak }) => streak));
+    this.#lateWrites.close();
+    await Promise.allSettled(Array.from(streaks, (streak) => streak.written()));
   }
 
   /** Undefined: the key does not stand as it was delivered any more. */
@@ -241,12 +244,11 @@ export class Leases {
     this.#goingOn.add(held);
     try {
       await held.streak.written();
-    } finally {
       this.#goingOn.delete(held);
+      return await this.#settle(lease, ending, false);
+    } finally {
+      if (this.#goingOn.delete(held)) this.#hooks.stir();
     }
-    const settled = this.#settle(lease, ending, false);
-    this.#hooks.stir();
-    return await settled;
   }
 
   /** The key's next item starts now. Undefined: it has to wait until this one's end is written. */
@@ -429,7 +431,7 @@ export class Leases {
       // One that is tried again, or given back, goes behind the keys that are ready.
       type !== "retry" &&
       type !== "release" &&
-      this.#hooks.goesOn() &&
+      this.#hooks.goesOn(held.item?.level ?? 0) &&
       held.streak.lasts(this.#clock.monotonic()) &&
       !held.session.dead
     );

@@ -87,7 +87,7 @@ export class QueueRoom {
     this.leases = new Leases(this.store, this.#sessions, new Acknowledgements(js, wire, subjects.stream), {
       queue,
       levelName: (level) => this.levels[level] ?? "",
-      goesOn: () => !this.#paused && (this.#claims?.goesOn ?? false),
+      goesOn: (level) => !this.#paused && this.#claims?.goesOn(level) === true,
       reserve: (held) => this.#claims?.reserve(held),
       stir: () => this.#claims?.stir(),
       lost: (key, written) => this.#losses.tell(key, written),
@@ -146,7 +146,7 @@ export class QueueRoom {
     this.#watches.close();
     await this.#claims?.close();
     this.#pulls?.close();
-    this.leases.close();
+    await this.leases.close();
     await this.quiet();
     await this.#sessions.close(this.leases.count === 0);
   }

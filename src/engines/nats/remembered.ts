@@ -12,14 +12,20 @@ const MOST_BYTES = 32 * 1_048_576;
 const BIGGEST_BYTES = 65_536;
 const ENTRY_BYTES = 512;
 
+interface Entry {
+  readonly seen: Seen | First;
+  readonly bytes: number;
+}
+
 export class Remembered {
-  #young = new Map<string, Seen | First>();
-  #old = new Map<string, Seen | First>();
+  #young = new Map<string, Entry>();
+  #old = new Map<string, Entry>();
   #bytes = 0;
 
   get(key: string): Seen | undefined {
-    const seen = this.#young.get(key) ?? this.#old.get(key);
-    if (seen === undefined) return undefined;
+    const entry = this.#young.get(key) ?? this.#old.get(key);
+    if (entry === undefined) return undefined;
+    const { seen } = entry;
     if ("state" in seen) return settled(seen.sequence, seen.state);
     const { sequence, data } = seen;
     const bytes = typeof data === "string" ? Buffer.from(data) : data;
@@ -47,17 +53,18 @@ export class Remembered {
   }
 
   delete(key: string): void {
+    this.#bytes -= this.#young.get(key)?.bytes ?? 0;
     this.#young.delete(key);
     this.#old.delete(key);
   }
 
   #keep(key: string, seen: Seen | First, bytes: number): void {
-    this.#bytes += bytes;
+    this.#bytes += bytes - (this.#young.get(key)?.bytes ?? 0);
     if (this.#bytes > MOST_BYTES) {
       this.#old = this.#young;
       this.#young = new Map();
       this.#bytes = bytes;
     }
-    this.#young.set(key, seen);
+    this.#young.set(key, { seen, bytes });
   }
 }

@@ -18,7 +18,7 @@ import { FENCES_PER_MESSAGE, type KeyItem, type KeyState, type Seen, type StateL
 /** A worker may go on with a key for so long, or for so many items if they are quick; then it is another key's turn. */
 const STREAK_MS = 50;
 const STREAK_ITEMS = 32;
-const LONGEST_STREAK_MS = 200;
+const LONGEST_STREAK_MS = 100;
 
 /** The item that is worked on now. */
 export interface Running {
@@ -156,16 +156,19 @@ export class Streak {
   }
 
   #begin(): Promise<void> {
-    this.#writing ??= this.#write()
-      .catch((error: unknown) => {
-        for (const done of this.#done) for (const { fail } of done.asked.splice(0)) fail(error);
-        throw asError(error);
-      })
-      .finally(() => {
+    this.#writing ??= this.#write().then(
+      () => {
         this.#writing = undefined;
         // What was done meanwhile waits for more, too.
         this.#writeWhenWorth();
-      });
+      },
+      (error: unknown) => {
+        this.#writing = undefined;
+        // Whoever asked comes again.
+        for (const done of this.#done) for (const { fail } of done.asked.splice(0)) fail(error);
+        throw asError(error);
+      },
+    );
     return this.#writing;
   }
 
