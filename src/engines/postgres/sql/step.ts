@@ -57,7 +57,7 @@ DECLARE
   gone bigint[]; freed bigint[]; slow bigint[]; opened integer[] := '{}'; ended integer[] := '{}';
   firsts bigint[]; lows bigint[]; urgent integer; worst integer; takes integer[]; levels integer; halted boolean;
   g_k bigint[] := '{}'; g_l integer[] := '{}'; g_f bigint[] := '{}'; g_go boolean[] := '{}'; g_t boolean[] := '{}';
-  c_k bigint[]; c_f bigint[]; c_t boolean[]; c_p bigint[];
+  c_k bigint[]; c_f bigint[]; c_t boolean[]; c_r tid[];
   r_k bigint[]; r_id text[]; r_keep bigint[]; r_attempt integer[];
 BEGIN
   IF cardinality(rings) + cardinality(outcome_rings) > 0 THEN PERFORM ${s}.ring(me, rings, outcome_rings); END IF;
@@ -203,26 +203,26 @@ BEGIN
       CONTINUE WHEN firsts[lvl + 1] IS NULL OR r = 0;
       low := bounds[lvl + 1];
       WHILE r > 0 LOOP
-        SELECT array_agg(y.key), array_agg(y.place), max(y.place) INTO c_k, c_p, low FROM (
-          SELECT z.key, z.place FROM ${s}.ready z WHERE z.queue = q AND z.level = lvl AND z.place > low ORDER BY z.place LIMIT r) y;
-        EXIT WHEN c_k IS NULL;
-        c := cardinality(c_k);
         -- Those that somebody else has in hand are passed over; and those that he has taken meanwhile are not at their place any more.
-        SELECT array_agg(y.id ORDER BY y.place), array_agg(y.floor ORDER BY y.place), array_agg(y.t ORDER BY y.place), array_agg(y.place)
-        INTO c_k, c_f, c_t, c_p FROM (
-          SELECT k.id, k.floors[lvl + 1] AS floor, k.timer <= now OR k.timer > now + lease AS t, k.place FROM ${s}.key k
-          WHERE k.id = ANY (c_k) AND k.state = ${READY} AND k.place = ANY (c_p) FOR UPDATE SKIP LOCKED) y;
+        SELECT array_agg(y.id), array_agg(y.floors[lvl + 1]), array_agg(y.timer <= now OR y.timer > now + lease), array_agg(y.tid)
+        INTO c_k, c_f, c_t, c_r FROM (
+          SELECT k.id, k.floors, k.timer, z.tid FROM (
+            SELECT w.key, w.place, w.ctid AS tid FROM ${s}.ready w WHERE w.queue = q AND w.level = lvl AND w.place > low ORDER BY w.place LIMIT r) z
+          CROSS JOIN ${s}.key k WHERE k.id = ANY (ARRAY[z.key]) AND k.place = z.place AND k.state = ${READY} FOR UPDATE OF k SKIP LOCKED) y;
         IF c_k IS NOT NULL THEN
-          DELETE FROM ${s}.ready z WHERE z.ctid = ANY (ARRAY(
-            SELECT y.ctid FROM unnest(c_p) p(place)
-            CROSS JOIN LATERAL (SELECT w.ctid FROM ${s}.ready w WHERE w.queue = q AND w.level = lvl AND w.place = p.place OFFSET 0) y));
+          -- Nobody touches their rows of the list while their own are locked.
+          DELETE FROM ${s}.ready z WHERE z.ctid = ANY (c_r);
           g_k := g_k || c_k; g_f := g_f || c_f; g_t := g_t || c_t;
           g_l := g_l || array_fill(lvl, ARRAY[cardinality(c_k)]);
           g_go := g_go || array_fill(false, ARRAY[cardinality(c_k)]);
           need := need - cardinality(c_k);
+          r := r - cardinality(c_k);
+          EXIT WHEN r = 0;
         END IF;
+        -- Were there as many as were looked for, some of them in other hands?
+        SELECT count(*), max(y.place) INTO c, low FROM (
+          SELECT w.place FROM ${s}.ready w WHERE w.queue = q AND w.level = lvl AND w.place > low ORDER BY w.place LIMIT r) y;
         EXIT WHEN c < r;
-        r := r - coalesce(cardinality(c_k), 0);
       END LOOP;
     END LOOP;
   END IF;
