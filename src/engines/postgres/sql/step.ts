@@ -53,11 +53,11 @@ RETURNS TABLE (kind integer, n bigint, key text, kid bigint, fence bigint, level
 #variable_conflict use_column
 DECLARE
   now bigint; locked_at bigint; i integer; r integer; c integer; x record; lvl integer; need integer; granted integer := 0; wait bigint; low bigint;
-  done_k bigint[]; done_l integer[]; done_o bigint[]; done_q integer[]; done_f bigint[]; freed_q integer[]; freed_l integer[]; finished integer := 0;
+  done_k bigint[]; done_l integer[]; done_o bigint[]; done_q integer[]; done_f bigint[]; done_r tid[]; freed_q integer[]; freed_l integer[]; finished integer := 0;
   gone bigint[]; freed bigint[]; slow bigint[]; opened integer[] := '{}'; ended integer[] := '{}';
   firsts bigint[]; lows bigint[]; urgent integer; worst integer; takes integer[]; levels integer; halted boolean;
-  g_k bigint[] := '{}'; g_l integer[] := '{}'; g_f bigint[] := '{}'; g_go boolean[] := '{}'; g_t boolean[] := '{}';
-  c_k bigint[]; c_f bigint[]; c_t boolean[]; c_r tid[];
+  g_k bigint[] := '{}'; g_r tid[] := '{}'; g_l integer[] := '{}'; g_f bigint[] := '{}'; g_go boolean[] := '{}'; g_t boolean[] := '{}';
+  c_k bigint[]; c_f bigint[]; c_t boolean[]; c_r tid[]; c_l tid[];
   r_k bigint[]; r_id text[]; r_keep bigint[]; r_attempt integer[];
 BEGIN
   IF cardinality(rings) + cardinality(outcome_rings) > 0 THEN PERFORM ${s}.ring(me, rings, outcome_rings); END IF;
@@ -81,16 +81,16 @@ BEGIN
     -- when nothing has to be waited for any more.
     WITH locked AS MATERIALIZED (
       SELECT k.id, k.queue, k.level, k.ord, k.held, k.wanted, k.paused, k.waiting, k.delayed, k.backoff, k.worker, k.streak, k.timer, k.floors,
-        k.fence, k.at, ${firstLane("k.lane")} AS next
+        k.fence, k.at, k.spot, k.ctid AS tid, ${firstLane("k.lane")} AS next
       FROM ${s}.key k WHERE k.id = ANY (kids) AND k.fence = ANY (fences) AND k.state = ${LEASED} ORDER BY k.id FOR UPDATE),
     judged AS MATERIALIZED (SELECT ${NOW} AS at FROM (SELECT count(*) FROM locked) c)
-    SELECT array_agg(y.id), array_agg(y.level), array_agg(y.ord), array_agg(y.queue), array_agg(y.fence),
+    SELECT array_agg(y.id), array_agg(y.level), array_agg(y.ord), array_agg(y.queue), array_agg(y.fence), array_agg(y.spot),
       array_agg(y.id) FILTER (WHERE y.class = 0), array_agg(y.id) FILTER (WHERE y.class = 1), array_agg(y.id) FILTER (WHERE y.class = 3),
-      array_agg(y.id) FILTER (WHERE y.class = 2), array_agg(y.next) FILTER (WHERE y.class = 2),
+      array_agg(y.id) FILTER (WHERE y.class = 2), array_agg(y.tid) FILTER (WHERE y.class = 2), array_agg(y.next) FILTER (WHERE y.class = 2),
       array_agg(CASE WHEN y.next = y.level THEN y.ord ELSE y.floors[y.next + 1] END) FILTER (WHERE y.class = 2),
       array_agg(y.timer <= y.judged OR y.timer > y.judged + lease) FILTER (WHERE y.class = 2),
       array_agg(y.queue) FILTER (WHERE y.class = 1), array_agg(y.next) FILTER (WHERE y.class = 1), min(y.judged)
-    INTO done_k, done_l, done_o, done_q, done_f, gone, freed, slow, g_k, g_l, g_f, g_t, freed_q, freed_l, locked_at
+    INTO done_k, done_l, done_o, done_q, done_f, done_r, gone, freed, slow, g_k, g_r, g_l, g_f, g_t, freed_q, freed_l, locked_at
     FROM (
       SELECT z.*, j.at AS judged, CASE WHEN z.held OR z.wanted OR z.paused THEN 3
         WHEN z.waiting = 0 THEN CASE WHEN z.delayed = 0 THEN 0 ELSE 3 END
@@ -103,13 +103,13 @@ BEGIN
       -- More of them could go on than were asked for.
       freed := freed || g_k[need + 1:]; freed_l := freed_l || g_l[need + 1:];
       freed_q := freed_q || array_fill(q, ARRAY[cardinality(g_k) - need]);
-      g_k := g_k[:need]; g_l := g_l[:need]; g_f := g_f[:need]; g_t := g_t[:need];
+      g_k := g_k[:need]; g_r := g_r[:need]; g_l := g_l[:need]; g_f := g_f[:need]; g_t := g_t[:need];
     END IF;
     IF coalesce(cardinality(done_k), 0) < cardinality(kids) THEN
       RETURN QUERY SELECT 1, u.i, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
         FROM unnest(fences) WITH ORDINALITY u(f, i) WHERE NOT coalesce(u.f = ANY (done_f), false);
     END IF;
-    g_k := coalesce(g_k, '{}'); g_l := coalesce(g_l, '{}'); g_f := coalesce(g_f, '{}'); g_t := coalesce(g_t, '{}');
+    g_k := coalesce(g_k, '{}'); g_r := coalesce(g_r, '{}'); g_l := coalesce(g_l, '{}'); g_f := coalesce(g_f, '{}'); g_t := coalesce(g_t, '{}');
     g_go := array_fill(true, ARRAY[cardinality(g_k)]);
     IF done_k IS NOT NULL THEN
       IF q IS NULL OR NOT q = ALL (done_q) THEN PERFORM ${s}.lock_counters(me, array_remove(done_q || q, NULL)); END IF;
@@ -122,13 +122,22 @@ BEGIN
           ended := ended || done_q[i];
         END LOOP;
       END IF;
-      -- Found one by one through the index, whatever the planner thinks of the size of the table: an array of one rules out the other way round.
+      -- Where they were when they were handed out; the order is theirs alone, should something else be there now.
       WITH removed AS (
-        DELETE FROM ${s}.item z USING unnest(done_k, done_l, done_o) d(k, l, o)
-        WHERE z.key = ANY (ARRAY[d.k]) AND z.level = d.l AND z.ord = d.o AND (slow IS NULL OR NOT d.k = ANY (slow))
+        DELETE FROM ${s}.item z WHERE z.ctid = ANY (done_r) AND z.ord = ANY (done_o) AND (slow IS NULL OR NOT z.key = ANY (slow))
         RETURNING z.key, z.id, z.keep, z.attempt)
-      SELECT array_agg(z.key), array_agg(z.id), array_agg(z.keep), array_agg(z.attempt) INTO r_k, r_id, r_keep, r_attempt
-      FROM removed z WHERE z.id IS NOT NULL;
+      SELECT array_agg(z.key) FILTER (WHERE z.id IS NOT NULL), array_agg(z.id) FILTER (WHERE z.id IS NOT NULL),
+        array_agg(z.keep) FILTER (WHERE z.id IS NOT NULL), array_agg(z.attempt) FILTER (WHERE z.id IS NOT NULL), count(*)
+      INTO r_k, r_id, r_keep, r_attempt, c FROM removed z;
+      IF c + coalesce(cardinality(slow), 0) < cardinality(done_k) THEN
+        -- Somebody has rewritten the table, as VACUUM FULL does. The array of one rules out a plan that goes through all items.
+        WITH removed AS (
+          DELETE FROM ${s}.item z USING unnest(done_k, done_l, done_o) d(k, l, o)
+          WHERE z.key = ANY (ARRAY[d.k]) AND z.level = d.l AND z.ord = d.o AND (slow IS NULL OR NOT d.k = ANY (slow))
+          RETURNING z.key, z.id, z.keep, z.attempt)
+        SELECT r_k || array_agg(z.key), r_id || array_agg(z.id), r_keep || array_agg(z.keep), r_attempt || array_agg(z.attempt)
+        INTO r_k, r_id, r_keep, r_attempt FROM removed z WHERE z.id IS NOT NULL;
+      END IF;
       FOR i IN 1 .. coalesce(cardinality(r_k), 0) LOOP
         r := done_q[array_position(done_k, r_k[i])];
         PERFORM ${s}.remember(r, r_id[i], r_keep[i], 'done', r_attempt[i] + 1, NULL, NULL, NULL, NULL);
@@ -204,15 +213,15 @@ BEGIN
       low := bounds[lvl + 1];
       WHILE r > 0 LOOP
         -- Those that somebody else has in hand are passed over; and those that he has taken meanwhile are not at their place any more.
-        SELECT array_agg(y.id), array_agg(y.floors[lvl + 1]), array_agg(y.timer <= now OR y.timer > now + lease), array_agg(y.tid)
-        INTO c_k, c_f, c_t, c_r FROM (
-          SELECT k.id, k.floors, k.timer, z.tid FROM (
-            SELECT w.key, w.place, w.ctid AS tid FROM ${s}.ready w WHERE w.queue = q AND w.level = lvl AND w.place > low ORDER BY w.place LIMIT r) z
+        SELECT array_agg(y.id), array_agg(y.floors[lvl + 1]), array_agg(y.timer <= now OR y.timer > now + lease), array_agg(y.spot), array_agg(y.listed)
+        INTO c_k, c_f, c_t, c_r, c_l FROM (
+          SELECT k.id, k.floors, k.timer, k.ctid AS spot, z.listed FROM (
+            SELECT w.key, w.place, w.ctid AS listed FROM ${s}.ready w WHERE w.queue = q AND w.level = lvl AND w.place > low ORDER BY w.place LIMIT r) z
           CROSS JOIN ${s}.key k WHERE k.id = ANY (ARRAY[z.key]) AND k.place = z.place AND k.state = ${READY} FOR UPDATE OF k SKIP LOCKED) y;
         IF c_k IS NOT NULL THEN
           -- Nobody touches their rows of the list while their own are locked.
-          DELETE FROM ${s}.ready z WHERE z.ctid = ANY (c_r);
-          g_k := g_k || c_k; g_f := g_f || c_f; g_t := g_t || c_t;
+          DELETE FROM ${s}.ready z WHERE z.ctid = ANY (c_l);
+          g_k := g_k || c_k; g_r := g_r || c_r; g_f := g_f || c_f; g_t := g_t || c_t;
           g_l := g_l || array_fill(lvl, ARRAY[cardinality(c_k)]);
           g_go := g_go || array_fill(false, ARRAY[cardinality(c_k)]);
           need := need - cardinality(c_k);
@@ -228,15 +237,15 @@ BEGIN
   END IF;
 
   IF cardinality(g_k) > 0 THEN
-    RETURN QUERY UPDATE ${s}.key k SET state = ${LEASED}, held = false, cancel = false, level = u.lvl, ord = z.ord, fence = nextval('${s}.number'),
+    RETURN QUERY UPDATE ${s}.key k SET state = ${LEASED}, held = false, cancel = false, level = u.lvl, ord = z.ord, spot = z.spot, fence = nextval('${s}.number'),
         at = now + lease, since = now, streak = CASE WHEN u.go THEN k.streak ELSE now END, timer = CASE WHEN u.t THEN now + lease ELSE k.timer END,
         owner = me, worker = who, progress = NULL, waiting = k.waiting - 1, lane[u.lvl + 1] = k.lane[u.lvl + 1] - 1,
         floors[k.level + 1] = greatest(k.floors[k.level + 1], k.ord)
-      FROM unnest(g_k, g_l, g_f, g_go, g_t) WITH ORDINALITY u(kid, lvl, floor, go, t, n)
+      FROM unnest(g_k, g_r, g_l, g_f, g_go, g_t) WITH ORDINALITY u(kid, spot, lvl, floor, go, t, n)
       CROSS JOIN LATERAL (
-        SELECT w.ord, w.id, w.type, w.headers, w.body, w.bytes, w.submitted, w.attempt FROM ${s}.item w
+        SELECT w.ctid AS spot, w.ord, w.id, w.type, w.headers, w.body, w.bytes, w.submitted, w.attempt FROM ${s}.item w
         WHERE w.key = u.kid AND w.level = u.lvl AND w.ord > u.floor ORDER BY w.ord LIMIT 1) z
-      WHERE k.id = ANY (ARRAY[u.kid])
+      WHERE k.ctid = u.spot
       RETURNING 0, u.n, k.name, k.id, k.fence, u.lvl, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, z.attempt + 1;
     GET DIAGNOSTICS granted = ROW_COUNT;
     IF granted < cardinality(g_k) THEN
