@@ -1,4 +1,5 @@
 import { define, firstLane, LEASED, NOW, READY } from "./functions.ts";
+import { countInPlace } from "./line.ts";
 
 /** How long a worker may go on with one key while others are ready: too short to be felt by those that wait. */
 const LONGEST_STREAK_MS = 50;
@@ -255,7 +256,7 @@ BEGIN
       INSERT INTO ${s}.timer SELECT now + lease, nextval('${s}.number'), array_agg(u.kid) FROM unnest(g_k, g_t) u(kid, t) WHERE u.t;
     END IF;
     IF g_l[1] = ALL (g_l) THEN
-      PERFORM ${s}.count(me, q, g_l[1], -granted, 0, granted - finished, 0);
+      ${countInPlace(s, { q: "q", level: "g_l[1]", waits: "(-granted)", runs: "(granted - finished)" })}
       finished := 0;
     ELSE
       FOR x IN SELECT u.l, count(*)::integer AS c FROM unnest(g_l) u(l) GROUP BY u.l LOOP
@@ -267,7 +268,9 @@ BEGIN
     PERFORM ${s}.sleep(me, q, 0, true);
   END IF;
 
-  IF finished > 0 THEN PERFORM ${s}.count(me, q, 0, 0, 0, -finished, 0); END IF;
+  IF finished > 0 THEN
+    ${countInPlace(s, { q: "q", level: "0", runs: "(-finished)" })}
+  END IF;
   IF cardinality(opened) > 0 THEN
     RETURN QUERY SELECT 2, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 0, u.c) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, u.c::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
       FROM (SELECT o.q, count(*)::integer AS c FROM unnest(opened) o(q) GROUP BY o.q) u;
