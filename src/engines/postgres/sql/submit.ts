@@ -111,8 +111,7 @@ BEGIN
     GET DIAGNOSTICS i = ROW_COUNT;
     opened := opened + i;
     ${countInPlace(s, { q: "qs[1]", level: "lvls[1]", waits: "many" })}
-    -- As \`given_id\`, which would be called for each.
-    RETURN QUERY SELECT u.i::integer, 0, '@' || to_hex(u.kid) || '-' || lvls[1] || '-' || to_hex(u.o), NULL::text, lvls[1], now, NULL::text[]
+    RETURN QUERY SELECT u.i::integer, 0, ${s}.given_id(u.kid, lvls[1], u.o), NULL::text, lvls[1], now, NULL::text[]
       FROM unnest(kids, ords) WITH ORDINALITY u(kid, o, i);
   ELSE
     FOR i IN 1 .. many LOOP
