@@ -96,6 +96,8 @@ export class Ahead {
   /** Nobody gets any of these any more. */
   giveBack(): void {
     this.#isQuick = false;
+    this.#timer?.cancel();
+    this.#timer = undefined;
     this.#giveBackOld(0);
   }
 
