@@ -1,5 +1,6 @@
 import type { Clock } from "../../domain/clock.ts";
-import type { ClaimRequest, Grant } from "../../engine/port.ts";
+import type { ClaimRequest, Grant, Lease } from "../../engine/port.ts";
+import { Ahead } from "./ahead.ts";
 import { bigints } from "./arrays.ts";
 import type { Row } from "./link.ts";
 import type { DeclaredQueue } from "./queues.ts";
@@ -91,11 +92,14 @@ export class QueueClaims {
   #expected = 0;
   #strict = 0;
   readonly #beginnings: Beginnings;
+  /** What was handed out before it was asked for. */
+  readonly ahead: Ahead;
 
-  constructor(queue: DeclaredQueue, clock: Clock) {
+  constructor(queue: DeclaredQueue, clock: Clock, giveBack: (leases: readonly Lease[]) => void) {
     this.queue = queue;
     this.#clock = clock;
     this.#beginnings = new Beginnings(queue.levels.length);
+    this.ahead = new Ahead(clock, giveBack);
   }
 
   get size(): number {
@@ -123,6 +127,12 @@ export class QueueClaims {
     return (got) => (this.#expected += Math.max(0, expected - got));
   }
 
+  /** With the last who slept the mark in the store went too: whoever has come meanwhile has to look for himself. */
+  wakeUp(): void {
+    this.asleep = false;
+    this.look = true;
+  }
+
   get first(): WaitingClaim | undefined {
     return this.#waiting[0];
   }
@@ -144,13 +154,15 @@ export class QueueClaims {
     return [...this.#waiting];
   }
 
-  /** The arguments of a step that say who asks for how much. */
-  arguments({ request }: WaitingClaim): readonly unknown[] {
-    const { worker, max, leaseMs, patienceMs } = request;
+  /** The arguments of a step that say who asks for how much. Nobody may be waiting for it: then nobody goes to sleep over it either. */
+  arguments(claim: WaitingClaim | undefined, request: ClaimRequest): readonly unknown[] {
+    const { worker, leaseMs, patienceMs } = request;
+    const most = (claim?.request.max ?? 0) + this.ahead.lack(request);
     const patience = Math.min(Math.ceil(patienceMs), Number.MAX_SAFE_INTEGER);
     const bounds = bigints(this.#beginnings.next(this.#clock.monotonic(), this.asleep));
-    const lastSleeper = this.asleep && this.size === 1;
-    return [this.queue.id, worker, max, Math.ceil(leaseMs), patience, this.#strict, bounds, !this.asleep, lastSleeper];
+    const sleeps = claim !== undefined && !this.asleep;
+    const lastSleeper = claim !== undefined && this.asleep && this.size === 1;
+    return [this.queue.id, worker, most, Math.ceil(leaseMs), patience, this.#strict, bounds, sleeps, lastSleeper];
   }
 
   /** From the rows that tell what the next claim should know. Milliseconds until something is due; -1: nothing will be; -2: not asked. */

@@ -143,7 +143,7 @@ export class PostgresEngine implements Engine {
       keyOf(lease);
       this.#store.queues.get(lease.queue);
     }
-    return await this.#store.lane.settle(settlements);
+    return await this.#store.settle(settlements);
   }
 
   async find({ queue, id }: ItemRequest): Promise<ItemReport | undefined> {
@@ -179,6 +179,7 @@ export class PostgresEngine implements Engine {
         key ?? null,
         paused,
       ]);
+      if (paused) this.#store.giveBackAhead(queue.id);
       this.#store.changed(queue.id, row?.[0] === true);
     });
   }

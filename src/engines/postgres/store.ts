@@ -126,6 +126,9 @@ export class Store implements LaneWork {
   claim(request: ClaimRequest): Promise<readonly Grant[]> {
     const claims = this.#claimsOf(this.queues.get(request.queue));
     this.#foreign?.listen(claims.queue);
+    claims.ahead.ask(request);
+    const kept = claims.ahead.take(request);
+    if (kept.length > 0) return Promise.resolve(this.#handOut(claims, request, kept));
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
         if (!waiting.looking && claims.remove(waiting)) resolve([]);
@@ -139,6 +142,11 @@ export class Store implements LaneWork {
       this.#watch();
       this.lane.nudge();
     });
+  }
+
+  settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
+    for (const { ahead } of this.#claims.values()) ahead.end(settlements);
+    return this.lane.settle(settlements);
   }
 
   async hold(request: HoldRequest): Promise<Lease | undefined> {
@@ -231,7 +239,7 @@ export class Store implements LaneWork {
     const own = first === undefined ? undefined : this.#claims.get(this.queues.get(first.lease.queue).id);
     if (own !== undefined && own.size > 0) return own;
     for (const claims of this.#claims.values()) if (claims.look && claims.size > 0) return claims;
-    return undefined;
+    return own !== undefined && own.ahead.lack() > 0 && !this.#closed ? own : undefined;
   }
 
   async #step(
@@ -246,7 +254,8 @@ export class Store implements LaneWork {
     if (claim !== undefined) claim.looking = true;
     try {
       const unique = firstOfEach(settlements);
-      const asked = claims === undefined || claim === undefined ? NO_CLAIM : claims.arguments(claim);
+      const request = claim?.request ?? claims?.ahead.request;
+      const asked = claims === undefined || request === undefined ? NO_CLAIM : claims.arguments(claim, request);
       const saidAsleep = asked[7] === true;
       const rows = await link.query(
         "baton_step",
@@ -259,10 +268,10 @@ export class Store implements LaneWork {
         if (kind === WORK) this.changed(integer(row, 1), integer(row, 3) === 1);
         else if (kind === OUTCOMES) this.ended(integer(row, 1), integer(row, 3) === 1);
       }
-      if (claims !== undefined && claim !== undefined) {
+      if (claims !== undefined) {
         const grants = readGrants(claims.queue, rows, since);
-        for (const { lease } of grants) this.#held.add(lease, claim.request.lost);
         if (grants.length > 0) got?.(grants.length);
+        if (asked[8] === true && grants.length > 0) claims.wakeUp();
         this.#answerClaim(claims, claim, grants, rows, saidAsleep);
       }
     } catch (error) {
@@ -293,28 +302,52 @@ export class Store implements LaneWork {
 
   #answerClaim(
     claims: QueueClaims,
-    claim: WaitingClaim,
+    claim: WaitingClaim | undefined,
     grants: readonly Grant[],
     rows: readonly Row[],
     saidAsleep: boolean,
   ): void {
     const dueMs = claims.learn(rows.filter((row) => integer(row, 0) === LEARNT));
-    const whole = grants.length < claim.request.max && claims.lookBack();
+    const most = claim?.request.max ?? 0;
+    const whole = grants.length < most && claims.lookBack();
     this.#dueIn(dueMs);
-    if (grants.length > 0) {
-      claims.remove(claim);
-      // With the last who slept the mark went too.
-      if (claims.size === 0) claims.asleep = false;
-      claim.resolve(grants);
-      return;
-    }
-    if (claim.request.signal.aborted || this.#closed) {
+    claims.ahead.keep(grants.slice(most));
+    if (this.#closed) claims.ahead.giveBack();
+    if (claim !== undefined && grants.length > 0) this.#answer(claims, claim, grants.slice(0, most));
+    else if (claim !== undefined && (claim.request.signal.aborted || this.#closed)) {
       claims.remove(claim);
       claim.resolve([]);
     }
+    // Who came while this was under way.
+    for (const other of claims.all()) {
+      const kept = other === claim ? [] : claims.ahead.take(other.request);
+      if (kept.length > 0) this.#answer(claims, other, kept);
+    }
     // What came between the look and the word that somebody sleeps was told to nobody: look once more.
+    if (grants.length > 0) return;
     if (saidAsleep) claims.asleep = true;
     if (saidAsleep || whole) claims.look = true;
+  }
+
+  #answer(claims: QueueClaims, claim: WaitingClaim, grants: readonly Grant[]): void {
+    claims.remove(claim);
+    claim.resolve(this.#handOut(claims, claim.request, grants));
+  }
+
+  #handOut(claims: QueueClaims, { lost }: ClaimRequest, grants: readonly Grant[]): readonly Grant[] {
+    for (const { lease } of grants) this.#held.add(lease, lost);
+    claims.ahead.gave(grants);
+    return grants;
+  }
+
+  /** Nobody came for these, or nobody should start them any more. If it cannot be written, they run out by themselves. */
+  #giveBack(leases: readonly Lease[]): void {
+    this.lane.settle(leases.map((lease) => ({ lease, ending: { type: "release" } }))).catch(() => undefined);
+  }
+
+  /** What is kept for a worker of the queue is not handed out any more. */
+  giveBackAhead(queue: number): void {
+    this.#claims.get(queue)?.ahead.giveBack();
   }
 
   /** Whoever waits should know why nothing comes; they ask again. */
@@ -462,6 +495,7 @@ export class Store implements LaneWork {
     this.#dueTimer?.cancel();
     this.#lookTimer?.cancel();
     for (const claims of this.#claims.values()) {
+      claims.ahead.giveBack();
       for (const claim of claims.all()) {
         if (claim.looking) continue;
         claims.remove(claim);
@@ -567,7 +601,10 @@ export class Store implements LaneWork {
 
   #claimsOf(queue: DeclaredQueue): QueueClaims {
     let claims = this.#claims.get(queue.id);
-    if (claims === undefined) this.#claims.set(queue.id, (claims = new QueueClaims(queue, this.#parts.clock)));
+    if (claims === undefined) {
+      claims = new QueueClaims(queue, this.#parts.clock, (leases) => this.#giveBack(leases));
+      this.#claims.set(queue.id, claims);
+    }
     return claims;
   }
 }

@@ -1,4 +1,5 @@
 import { define, firstLane, LEASED, NOW, READY } from "./functions.ts";
+import { countInPlace } from "./line.ts";
 
 /** How long a worker may go on with one key while others are ready: too short to be felt by those that wait. */
 const LONGEST_STREAK_MS = 50;
@@ -52,19 +53,17 @@ RETURNS TABLE (kind integer, n bigint, key text, kid bigint, fence bigint, level
       `
 #variable_conflict use_column
 DECLARE
-  now bigint; i integer; r integer; c integer; x record; lvl integer; need integer; granted integer := 0; wait bigint; low bigint;
-  done_k bigint[]; done_l integer[]; done_o bigint[]; done_q integer[]; done_f bigint[]; freed_q integer[]; freed_l integer[]; finished integer := 0;
+  now bigint; locked_at bigint; i integer; r integer; c integer; x record; lvl integer; need integer; granted integer := 0; wait bigint; low bigint;
+  done_k bigint[]; done_l integer[]; done_o bigint[]; done_q integer[]; done_f bigint[]; done_r tid[]; freed_q integer[]; freed_l integer[]; finished integer := 0;
   gone bigint[]; freed bigint[]; slow bigint[]; opened integer[] := '{}'; ended integer[] := '{}';
   firsts bigint[]; lows bigint[]; urgent integer; worst integer; takes integer[]; levels integer; halted boolean;
-  g_k bigint[] := '{}'; g_l integer[] := '{}'; g_f bigint[] := '{}'; g_go boolean[] := '{}'; g_t boolean[] := '{}';
-  c_k bigint[]; c_f bigint[]; c_t boolean[]; c_p bigint[];
+  g_k bigint[] := '{}'; g_r tid[] := '{}'; g_l integer[] := '{}'; g_f bigint[] := '{}'; g_go boolean[] := '{}'; g_t boolean[] := '{}';
+  c_k bigint[]; c_f bigint[]; c_t boolean[]; c_r tid[]; c_l tid[];
   r_k bigint[]; r_id text[]; r_keep bigint[]; r_attempt integer[];
-  p_k bigint[]; p_n bigint[]; p_go boolean[]; p_t boolean[]; p_l smallint[]; p_o bigint[]; p_id text[]; p_type text[]; p_headers text[];
-  p_body text[]; p_bytes bytea[]; p_submitted bigint[]; p_attempt integer[]; p_name text[]; p_fence bigint[];
 BEGIN
   IF cardinality(rings) + cardinality(outcome_rings) > 0 THEN PERFORM ${s}.ring(me, rings, outcome_rings); END IF;
   -- Whoever has had to wait for a row has a later time than before: it is taken afterwards, because leases and timers are judged by it.
-  IF kids IS NOT NULL THEN PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (kids) ORDER BY k.id FOR UPDATE) locked; END IF;
+  IF endings IS NOT NULL THEN PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (kids) ORDER BY k.id FOR UPDATE) locked; END IF;
   now := ${NOW};
   IF q IS NOT NULL THEN
     SELECT cardinality(z.levels), z.paused INTO levels, halted FROM ${s}.queue z WHERE z.id = q;
@@ -79,30 +78,39 @@ BEGIN
   END IF;
 
   IF kids IS NOT NULL AND endings IS NULL THEN
-    -- The one comparison of a lease: same fence, still leased, not run out (G2).
-    SELECT array_agg(y.id), array_agg(y.level), array_agg(y.ord), array_agg(y.queue), array_agg(y.fence),
+    -- The one comparison of a lease: same fence, still leased, not run out (G2). What is locked is counted first, so that the time is taken
+    -- when nothing has to be waited for any more.
+    WITH locked AS MATERIALIZED (
+      SELECT k.id, k.queue, k.level, k.ord, k.held, k.wanted, k.paused, k.waiting, k.delayed, k.backoff, k.worker, k.streak, k.timer, k.floors,
+        k.fence, k.at, k.spot, k.ctid AS tid, ${firstLane("k.lane")} AS next
+      FROM ${s}.key k WHERE k.id = ANY (kids) AND k.fence = ANY (fences) AND k.state = ${LEASED} ORDER BY k.id FOR UPDATE),
+    judged AS MATERIALIZED (SELECT ${NOW} AS at FROM (SELECT count(*) FROM locked) c)
+    SELECT array_agg(y.id), array_agg(y.level), array_agg(y.ord), array_agg(y.queue), array_agg(y.fence), array_agg(y.spot),
       array_agg(y.id) FILTER (WHERE y.class = 0), array_agg(y.id) FILTER (WHERE y.class = 1), array_agg(y.id) FILTER (WHERE y.class = 3),
-      array_agg(y.id) FILTER (WHERE y.class = 2), array_agg(y.next) FILTER (WHERE y.class = 2),
-      array_agg(CASE WHEN y.next = y.level THEN y.ord ELSE y.floor END) FILTER (WHERE y.class = 2),
-      array_agg(y.timer <= now OR y.timer > now + lease) FILTER (WHERE y.class = 2), array_agg(y.queue) FILTER (WHERE y.class = 1), array_agg(y.next) FILTER (WHERE y.class = 1)
-    INTO done_k, done_l, done_o, done_q, done_f, gone, freed, slow, g_k, g_l, g_f, g_t, freed_q, freed_l
+      array_agg(y.id) FILTER (WHERE y.class = 2), array_agg(y.tid) FILTER (WHERE y.class = 2), array_agg(y.next) FILTER (WHERE y.class = 2),
+      array_agg(CASE WHEN y.next = y.level THEN y.ord ELSE y.floors[y.next + 1] END) FILTER (WHERE y.class = 2),
+      array_agg(y.timer <= y.judged OR y.timer > y.judged + lease) FILTER (WHERE y.class = 2),
+      array_agg(y.queue) FILTER (WHERE y.class = 1), array_agg(y.next) FILTER (WHERE y.class = 1), min(y.judged)
+    INTO done_k, done_l, done_o, done_q, done_f, done_r, gone, freed, slow, g_k, g_r, g_l, g_f, g_t, freed_q, freed_l, locked_at
     FROM (
-      SELECT z.*, CASE WHEN z.held OR z.wanted OR z.paused THEN 3
+      SELECT z.*, j.at AS judged, CASE WHEN z.held OR z.wanted OR z.paused THEN 3
         WHEN z.waiting = 0 THEN CASE WHEN z.delayed = 0 THEN 0 ELSE 3 END
         WHEN z.backoff THEN 3
-        WHEN z.queue = q AND NOT halted AND z.worker = who AND now - z.streak <= ${LONGEST_STREAK_MS} AND z.next <= coalesce(urgent, 16)
-          AND row_number() OVER (ORDER BY z.queue = q AND z.waiting > 0 AND NOT z.backoff DESC, z.id) <= need THEN 2
-        ELSE 1 END AS class, z.floors[z.next + 1] AS floor
-      FROM (
-        SELECT k.id, k.queue, k.level, k.ord, k.held, k.wanted, k.paused, k.waiting, k.delayed, k.backoff, k.worker, k.streak, k.timer, k.floors,
-          k.fence, ${firstLane("k.lane")} AS next
-        FROM ${s}.key k WHERE k.id = ANY (kids) AND k.fence = ANY (fences) AND k.state = ${LEASED} AND k.at > now
-        ORDER BY k.id FOR UPDATE) z) y;
+        WHEN z.queue = q AND NOT halted AND z.worker = who AND j.at - z.streak <= ${LONGEST_STREAK_MS} AND z.next <= coalesce(urgent, 16) THEN 2
+        ELSE 1 END AS class
+      FROM judged j CROSS JOIN locked z WHERE z.at > j.at OFFSET 0) y;
+    now := coalesce(locked_at, now);
+    IF cardinality(g_k) > need THEN
+      -- More of them could go on than were asked for.
+      freed := freed || g_k[need + 1:]; freed_l := freed_l || g_l[need + 1:];
+      freed_q := freed_q || array_fill(q, ARRAY[cardinality(g_k) - need]);
+      g_k := g_k[:need]; g_r := g_r[:need]; g_l := g_l[:need]; g_f := g_f[:need]; g_t := g_t[:need];
+    END IF;
     IF coalesce(cardinality(done_k), 0) < cardinality(kids) THEN
       RETURN QUERY SELECT 1, u.i, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
         FROM unnest(fences) WITH ORDINALITY u(f, i) WHERE NOT coalesce(u.f = ANY (done_f), false);
     END IF;
-    g_k := coalesce(g_k, '{}'); g_l := coalesce(g_l, '{}'); g_f := coalesce(g_f, '{}'); g_t := coalesce(g_t, '{}');
+    g_k := coalesce(g_k, '{}'); g_r := coalesce(g_r, '{}'); g_l := coalesce(g_l, '{}'); g_f := coalesce(g_f, '{}'); g_t := coalesce(g_t, '{}');
     g_go := array_fill(true, ARRAY[cardinality(g_k)]);
     IF done_k IS NOT NULL THEN
       IF q IS NULL OR NOT q = ALL (done_q) THEN PERFORM ${s}.lock_counters(me, array_remove(done_q || q, NULL)); END IF;
@@ -115,15 +123,22 @@ BEGIN
           ended := ended || done_q[i];
         END LOOP;
       END IF;
-      -- Found one by one through the index, whatever the planner thinks of the size of the table.
+      -- Where they were when they were handed out; the order is theirs alone, should something else be there now.
       WITH removed AS (
-        DELETE FROM ${s}.item z WHERE z.ctid = ANY (ARRAY(
-          SELECT y.ctid FROM unnest(done_k, done_l, done_o) d(k, l, o)
-          CROSS JOIN LATERAL (SELECT w.ctid FROM ${s}.item w WHERE w.key = d.k AND w.level = d.l AND w.ord = d.o OFFSET 0) y
-          WHERE slow IS NULL OR NOT d.k = ANY (slow)))
+        DELETE FROM ${s}.item z WHERE z.ctid = ANY (done_r) AND z.ord = ANY (done_o) AND (slow IS NULL OR NOT z.key = ANY (slow))
         RETURNING z.key, z.id, z.keep, z.attempt)
-      SELECT array_agg(z.key), array_agg(z.id), array_agg(z.keep), array_agg(z.attempt) INTO r_k, r_id, r_keep, r_attempt
-      FROM removed z WHERE z.id IS NOT NULL;
+      SELECT array_agg(z.key) FILTER (WHERE z.id IS NOT NULL), array_agg(z.id) FILTER (WHERE z.id IS NOT NULL),
+        array_agg(z.keep) FILTER (WHERE z.id IS NOT NULL), array_agg(z.attempt) FILTER (WHERE z.id IS NOT NULL), count(*)
+      INTO r_k, r_id, r_keep, r_attempt, c FROM removed z;
+      IF c + coalesce(cardinality(slow), 0) < cardinality(done_k) THEN
+        -- Somebody has rewritten the table, as VACUUM FULL does. The array of one rules out a plan that goes through all items.
+        WITH removed AS (
+          DELETE FROM ${s}.item z USING unnest(done_k, done_l, done_o) d(k, l, o)
+          WHERE z.key = ANY (ARRAY[d.k]) AND z.level = d.l AND z.ord = d.o AND (slow IS NULL OR NOT d.k = ANY (slow))
+          RETURNING z.key, z.id, z.keep, z.attempt)
+        SELECT r_k || array_agg(z.key), r_id || array_agg(z.id), r_keep || array_agg(z.keep), r_attempt || array_agg(z.attempt)
+        INTO r_k, r_id, r_keep, r_attempt FROM removed z WHERE z.id IS NOT NULL;
+      END IF;
       FOR i IN 1 .. coalesce(cardinality(r_k), 0) LOOP
         r := done_q[array_position(done_k, r_k[i])];
         PERFORM ${s}.remember(r, r_id[i], r_keep[i], 'done', r_attempt[i] + 1, NULL, NULL, NULL, NULL);
@@ -198,55 +213,42 @@ BEGIN
       CONTINUE WHEN firsts[lvl + 1] IS NULL OR r = 0;
       low := bounds[lvl + 1];
       WHILE r > 0 LOOP
-        SELECT array_agg(y.key), array_agg(y.place), max(y.place) INTO c_k, c_p, low FROM (
-          SELECT z.key, z.place FROM ${s}.ready z WHERE z.queue = q AND z.level = lvl AND z.place > low ORDER BY z.place LIMIT r) y;
-        EXIT WHEN c_k IS NULL;
-        c := cardinality(c_k);
         -- Those that somebody else has in hand are passed over; and those that he has taken meanwhile are not at their place any more.
-        SELECT array_agg(y.id ORDER BY y.place), array_agg(y.floor ORDER BY y.place), array_agg(y.t ORDER BY y.place), array_agg(y.place)
-        INTO c_k, c_f, c_t, c_p FROM (
-          SELECT k.id, k.floors[lvl + 1] AS floor, k.timer <= now OR k.timer > now + lease AS t, k.place FROM ${s}.key k
-          WHERE k.id = ANY (c_k) AND k.state = ${READY} AND k.place = ANY (c_p) FOR UPDATE SKIP LOCKED) y;
+        SELECT array_agg(y.id), array_agg(y.floors[lvl + 1]), array_agg(y.timer <= now OR y.timer > now + lease), array_agg(y.spot), array_agg(y.listed)
+        INTO c_k, c_f, c_t, c_r, c_l FROM (
+          SELECT k.id, k.floors, k.timer, k.ctid AS spot, z.listed FROM (
+            SELECT w.key, w.place, w.ctid AS listed FROM ${s}.ready w WHERE w.queue = q AND w.level = lvl AND w.place > low ORDER BY w.place LIMIT r) z
+          CROSS JOIN ${s}.key k WHERE k.id = ANY (ARRAY[z.key]) AND k.place = z.place AND k.state = ${READY} FOR UPDATE OF k SKIP LOCKED) y;
         IF c_k IS NOT NULL THEN
-          DELETE FROM ${s}.ready z WHERE z.ctid = ANY (ARRAY(
-            SELECT y.ctid FROM unnest(c_p) p(place)
-            CROSS JOIN LATERAL (SELECT w.ctid FROM ${s}.ready w WHERE w.queue = q AND w.level = lvl AND w.place = p.place OFFSET 0) y));
-          g_k := g_k || c_k; g_f := g_f || c_f; g_t := g_t || c_t;
+          -- Nobody touches their rows of the list while their own are locked.
+          DELETE FROM ${s}.ready z WHERE z.ctid = ANY (c_l);
+          g_k := g_k || c_k; g_r := g_r || c_r; g_f := g_f || c_f; g_t := g_t || c_t;
           g_l := g_l || array_fill(lvl, ARRAY[cardinality(c_k)]);
           g_go := g_go || array_fill(false, ARRAY[cardinality(c_k)]);
           need := need - cardinality(c_k);
+          r := r - cardinality(c_k);
+          EXIT WHEN r = 0;
         END IF;
+        -- Were there as many as were looked for, some of them in other hands?
+        SELECT count(*), max(y.place) INTO c, low FROM (
+          SELECT w.place FROM ${s}.ready w WHERE w.queue = q AND w.level = lvl AND w.place > low ORDER BY w.place LIMIT r) y;
         EXIT WHEN c < r;
-        r := r - coalesce(cardinality(c_k), 0);
       END LOOP;
     END LOOP;
   END IF;
 
   IF cardinality(g_k) > 0 THEN
-    -- In the order of the keys, so that what belongs to one is found by halving.
-    SELECT array_agg(y.kid), array_agg(y.n), array_agg(y.go), array_agg(y.t), array_agg(y.level), array_agg(y.ord), array_agg(y.id),
-      array_agg(y.type), array_agg(y.headers), array_agg(y.body), array_agg(y.bytes), array_agg(y.submitted), array_agg(y.attempt)
-    INTO p_k, p_n, p_go, p_t, p_l, p_o, p_id, p_type, p_headers, p_body, p_bytes, p_submitted, p_attempt
-    FROM (
-      SELECT u.kid, u.n, u.go, u.t, z.* FROM (
-        SELECT * FROM unnest(g_k, g_l, g_f, g_go, g_t) WITH ORDINALITY o(kid, lvl, floor, go, t, n) ORDER BY o.kid) u
-      CROSS JOIN LATERAL (
-        SELECT w.level, w.ord, w.id, w.type, w.headers, w.body, w.bytes, w.submitted, w.attempt FROM ${s}.item w
-        WHERE w.key = u.kid AND w.level = u.lvl AND w.ord > u.floor ORDER BY w.ord LIMIT 1) z) y;
-    WITH changed AS (
-      UPDATE ${s}.key k SET state = ${LEASED}, held = false, cancel = false, level = p_l[width_bucket(k.id, p_k)], ord = p_o[width_bucket(k.id, p_k)],
-        fence = nextval('${s}.number'), at = now + lease, since = now,
-        streak = CASE WHEN p_go[width_bucket(k.id, p_k)] THEN k.streak ELSE now END,
-        timer = CASE WHEN p_t[width_bucket(k.id, p_k)] THEN now + lease ELSE k.timer END,
-        owner = me, worker = who, progress = NULL, waiting = k.waiting - 1,
-        lane[p_l[width_bucket(k.id, p_k)] + 1] = k.lane[p_l[width_bucket(k.id, p_k)] + 1] - 1,
+    RETURN QUERY UPDATE ${s}.key k SET state = ${LEASED}, held = false, cancel = false, level = u.lvl, ord = z.ord, spot = z.spot, fence = nextval('${s}.number'),
+        at = now + lease, since = now, streak = CASE WHEN u.go THEN k.streak ELSE now END, timer = CASE WHEN u.t THEN now + lease ELSE k.timer END,
+        owner = me, worker = who, progress = NULL, waiting = k.waiting - 1, lane[u.lvl + 1] = k.lane[u.lvl + 1] - 1,
         floors[k.level + 1] = greatest(k.floors[k.level + 1], k.ord)
-      WHERE k.id = ANY (p_k) RETURNING k.id, k.name, k.fence)
-    SELECT array_agg(z.name ORDER BY z.id), array_agg(z.fence ORDER BY z.id) INTO p_name, p_fence FROM changed z;
-    granted := coalesce(cardinality(p_name), 0);
-    RETURN QUERY SELECT 0, u.n, u.name, u.kid, u.fence, u.level::integer, u.ord, u.id, u.type, u.headers, u.body, u.bytes, u.submitted, u.attempt + 1
-      FROM unnest(p_n, p_name, p_k, p_fence, p_l, p_o, p_id, p_type, p_headers, p_body, p_bytes, p_submitted, p_attempt)
-        u(n, name, kid, fence, level, ord, id, type, headers, body, bytes, submitted, attempt);
+      FROM unnest(g_k, g_r, g_l, g_f, g_go, g_t) WITH ORDINALITY u(kid, spot, lvl, floor, go, t, n)
+      CROSS JOIN LATERAL (
+        SELECT w.ctid AS spot, w.ord, w.id, w.type, w.headers, w.body, w.bytes, w.submitted, w.attempt FROM ${s}.item w
+        WHERE w.key = u.kid AND w.level = u.lvl AND w.ord > u.floor ORDER BY w.ord LIMIT 1) z
+      WHERE k.ctid = u.spot
+      RETURNING 0, u.n, k.name, k.id, k.fence, u.lvl, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, z.attempt + 1;
+    GET DIAGNOSTICS granted = ROW_COUNT;
     IF granted < cardinality(g_k) THEN
       RAISE EXCEPTION 'The line of a ready key of queue % is broken.', q USING ERRCODE = 'data_corrupted';
     END IF;
@@ -254,7 +256,7 @@ BEGIN
       INSERT INTO ${s}.timer SELECT now + lease, nextval('${s}.number'), array_agg(u.kid) FROM unnest(g_k, g_t) u(kid, t) WHERE u.t;
     END IF;
     IF g_l[1] = ALL (g_l) THEN
-      PERFORM ${s}.count(me, q, g_l[1], -granted, 0, granted - finished, 0);
+      ${countInPlace(s, { q: "q", level: "g_l[1]", waits: "(-granted)", runs: "(granted - finished)" })}
       finished := 0;
     ELSE
       FOR x IN SELECT u.l, count(*)::integer AS c FROM unnest(g_l) u(l) GROUP BY u.l LOOP
@@ -266,7 +268,9 @@ BEGIN
     PERFORM ${s}.sleep(me, q, 0, true);
   END IF;
 
-  IF finished > 0 THEN PERFORM ${s}.count(me, q, 0, 0, 0, -finished, 0); END IF;
+  IF finished > 0 THEN
+    ${countInPlace(s, { q: "q", level: "0", runs: "(-finished)" })}
+  END IF;
   IF cardinality(opened) > 0 THEN
     RETURN QUERY SELECT 2, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 0, u.c) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, u.c::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
       FROM (SELECT o.q, count(*)::integer AS c FROM unnest(opened) o(q) GROUP BY o.q) u;

@@ -1,4 +1,5 @@
 import { BLOCKED, define, defineForeign, IDLE, LEASED, NOW, READY } from "./functions.ts";
+import { countInPlace } from "./line.ts";
 
 /** How long one waits for another who submits the same id: longer than a commit takes on a disk. */
 const UNDECIDED_ID_MS = 25;
@@ -68,7 +69,7 @@ BEGIN
       ELSE
         UPDATE ${s}.key x SET waiting = x.waiting + 1, lane[lvls[1] + 1] = x.lane[lvls[1] + 1] + 1 WHERE x.id = kids[1];
       END IF;
-      PERFORM ${s}.count(me, qs[1], lvls[1], 1, 0, 0, 0);
+      ${countInPlace(s, { q: "qs[1]", level: "lvls[1]", waits: "1" })}
       n := 1; code := 0; id := ${s}.given_id(kids[1], lvls[1], o); key := NULL; level := lvls[1]; at := now; replaced := NULL;
       RETURN NEXT;
       IF opened > 0 THEN
@@ -109,9 +110,8 @@ BEGIN
     WHERE c.place = p_first[width_bucket(c.id, p_k)] AND NOT c.paused AND NOT c.wanted;
     GET DIAGNOSTICS i = ROW_COUNT;
     opened := opened + i;
-    PERFORM ${s}.count(me, qs[1], lvls[1], many, 0, 0, 0);
-    -- As \`given_id\`, which would be called for each.
-    RETURN QUERY SELECT u.i::integer, 0, '@' || to_hex(u.kid) || '-' || lvls[1] || '-' || to_hex(u.o), NULL::text, lvls[1], now, NULL::text[]
+    ${countInPlace(s, { q: "qs[1]", level: "lvls[1]", waits: "many" })}
+    RETURN QUERY SELECT u.i::integer, 0, ${s}.given_id(u.kid, lvls[1], u.o), NULL::text, lvls[1], now, NULL::text[]
       FROM unnest(kids, ords) WITH ORDINALITY u(kid, o, i);
   ELSE
     FOR i IN 1 .. many LOOP

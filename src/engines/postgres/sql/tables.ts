@@ -50,6 +50,8 @@ CREATE TABLE ${s}.key (
   ord bigint NOT NULL DEFAULT 0,
   place bigint NOT NULL DEFAULT 0,
   at bigint NOT NULL DEFAULT 0,
+  -- Where the item was that runs, when it was handed out: most likely it still is there.
+  spot tid,
   fence bigint NOT NULL DEFAULT 0,
   since bigint NOT NULL DEFAULT 0,
   streak bigint NOT NULL DEFAULT 0,
