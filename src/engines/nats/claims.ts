@@ -45,6 +45,8 @@ export class Claims {
   readonly #takeIn: () => Promise<unknown> | undefined;
   readonly #chooser = new LevelChooser();
   readonly #desks = new Map<string, Desk>();
+  /** Most processes have one worker. */
+  #lastDesk: Desk | undefined;
   /** Per level: when what is first there was made, as far as this process knows. */
   readonly #seenAt: number[];
   /** Per level: messages that were asked for and have not come yet. */
@@ -132,11 +134,12 @@ export class Claims {
 
   /**
    * A key that this process has just taken from somebody who is gone. If nothing is ahead of it, it is started here: its consumer might
-   * hand it to the very process that stands still, and to nobody else for a second.
+   * hand it to the very process that stands still, and to nobody else for a second. In a cluster it is looked anyway whether anything is.
    */
   offer(token: Token): void {
     const level = token.seen.state.items[0]?.level ?? 0;
-    for (let ahead = 0; ahead <= level; ahead += 1) if (!this.#pulls.isStanding(ahead)) return;
+    if (!this.#lag.isPossible)
+      for (let ahead = 0; ahead <= level; ahead += 1) if (!this.#pulls.isStanding(ahead)) return;
     if (this.#lackingDesk() !== undefined) this.#receive(level, token);
   }
 
@@ -215,12 +218,15 @@ export class Claims {
   }
 
   #deskOf(worker: string, leaseMs: number): Desk {
+    let desk = this.#lastDesk;
+    if (desk?.worker === worker && desk.leaseMs === leaseMs) return desk;
     const name = `${leaseMs} ${worker}`;
-    let desk = this.#desks.get(name);
+    desk = this.#desks.get(name);
     if (desk === undefined) {
       desk = { worker, leaseMs, claims: [], line: [], giving: [], answeredAt: -Infinity, fetched: 0, ahead: 0 };
       this.#desks.set(name, desk);
     }
+    this.#lastDesk = desk;
     return desk;
   }
 
@@ -246,7 +252,9 @@ export class Claims {
     for (const [name, desk] of this.#desks) {
       const wanted = wantedBy(desk);
       lack += Math.max(0, wanted - desk.line.length - desk.giving.length);
-      if (wanted === 0 && desk.line.length + desk.ahead === 0) this.#desks.delete(name);
+      if (wanted > 0 || desk.line.length + desk.ahead > 0) continue;
+      this.#desks.delete(name);
+      this.#lastDesk = undefined;
     }
     for (const asked of this.#asked) lack -= asked;
     for (const { length } of this.#unsure) lack -= length;
