@@ -92,8 +92,9 @@ export class Faults {
     await this.#tell(fault, hit, async () => {
       await Promise.all(hit.map((member) => member.kill()));
       await wait(fault.forMs);
+      // It is over when they are back: sixteen that start at once take seconds, and until then nobody is there to take anything over.
+      await Promise.all(hit.map((member) => member.start()));
     });
-    await Promise.all(hit.map((member) => member.start()));
     for (const member of hit) member.isHurt = false;
   }
 
