@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
-import { systemClock } from "../src/domain/clock.ts";
+import { clockOffset } from "./clock-offset.ts";
 
 const THREADS = 8;
 /** Stores count whole milliseconds. */
@@ -10,23 +10,16 @@ const MOST_APART_MS = 0.5;
 
 test("every thread reads the same monotonic clock, also the first time", async () => {
   const offsets = await Promise.all(Array.from({ length: THREADS }, () => offsetInThread()));
-  offsets.push(offset());
+  offsets.push(clockOffset());
   const apart = Math.max(...offsets) - Math.min(...offsets);
   assert.ok(apart < MOST_APART_MS, `${apart} ms`);
 });
 
-/** From hrtime, which is the same for all; the smallest of several, because a thread may stand still between two readings. */
-function offset(): number {
-  const offsets = Array.from({ length: 100 }, () => systemClock.monotonic() - Number(process.hrtime.bigint()) / 1e6);
-  return Math.max(...offsets);
-}
-
 async function offsetInThread(): Promise<number> {
   const code = `
     import { parentPort } from "node:worker_threads";
-    import { systemClock } from ${JSON.stringify(import.meta.resolve("../src/domain/clock.ts"))};
-    const offsets = Array.from({ length: 100 }, () => systemClock.monotonic() - Number(process.hrtime.bigint()) / 1e6);
-    parentPort.postMessage(Math.max(...offsets));
+    import { clockOffset } from ${JSON.stringify(import.meta.resolve("./clock-offset.ts"))};
+    parentPort.postMessage(clockOffset());
   `;
   const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(code)}`));
   return await new Promise((resolve, reject) => {

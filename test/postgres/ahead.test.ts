@@ -6,6 +6,7 @@ import { startPostgres } from "../../servers/postgres.ts";
 import type { Engine, Grant } from "../../src/engine/port.ts";
 import { openPostgresUrl } from "../../src/engines/postgres/index.ts";
 import { started } from "../started.ts";
+import { claim as oneClaim, entry as oneCar } from "./cars.ts";
 import { PostgresDesk, until } from "./desk.ts";
 
 const WITHIN_MS = 20_000;
@@ -14,17 +15,8 @@ const SLOTS = 16;
 
 const common = started(() => startPostgres());
 
-const entry = {
-  queue: "cars",
-  level: "normal",
-  payload: { type: "text/plain", body: "x" },
-  delayMs: 0,
-  keepMs: 0,
-  mode: "fifo",
-  keyLimit: 10,
-  queueLimit: 10_000,
-} as const;
-const claim = { queue: "cars", worker: "w", max: SLOTS, patienceMs: 1_000, leaseMs: 60_000 };
+const entry = { ...oneCar, queueLimit: 10_000 };
+const claim = { ...oneClaim, max: SLOTS };
 
 /** Over a connection that is there already: what is handed out ahead is not kept for long. */
 async function leased(watcher: Client): Promise<number> {

@@ -5,24 +5,13 @@ import { test } from "node:test";
 import { Client } from "pg";
 import { startPostgres } from "../../servers/postgres.ts";
 import { openPostgresUrl } from "../../src/engines/postgres/index.ts";
+import { claim, entry } from "./cars.ts";
 import { PostgresDesk, refusal, until } from "./desk.ts";
 import { started } from "../started.ts";
 
 const WITHIN_MS = 20_000;
 
 const common = started(() => startPostgres());
-
-const entry = {
-  queue: "cars",
-  level: "normal",
-  payload: { type: "text/plain", body: "x" },
-  delayMs: 0,
-  keepMs: 0,
-  mode: "fifo",
-  keyLimit: 10,
-  queueLimit: 10,
-} as const;
-const claim = { queue: "cars", worker: "w", max: 1, patienceMs: 1_000, leaseMs: 60_000 };
 
 test("a key is not handed out under a timer that is gone", { timeout: 60_000 }, async (context) => {
   const { url } = await PostgresDesk.withDatabase(context, common());

@@ -1,16 +1,13 @@
 /** Submitting within a transaction of the application. */
 import assert from "node:assert/strict";
-import { after, before, test, type TestContext } from "node:test";
+import { test, type TestContext } from "node:test";
 import { Client } from "pg";
-import { type PostgresServer, startPostgres } from "../../servers/postgres.ts";
+import { startPostgres } from "../../servers/postgres.ts";
 import { type Baton, connect, type Queue } from "../../src/index.ts";
+import { started } from "../started.ts";
 import { refusal } from "./desk.ts";
 
-let server: PostgresServer | undefined;
-before(async () => {
-  server = await startPostgres();
-});
-after(() => server?.stop());
+const server = started(() => startPostgres());
 
 interface Stage {
   readonly baton: Baton;
@@ -20,7 +17,7 @@ interface Stage {
 }
 
 async function stage(context: TestContext): Promise<Stage> {
-  const url = (await server?.newDatabase()) ?? "";
+  const url = await server().newDatabase();
   const baton = await connect(url);
   const client = new Client(url);
   await client.connect();

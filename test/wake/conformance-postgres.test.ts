@@ -1,19 +1,14 @@
-import { after, before } from "node:test";
 import { Client } from "pg";
-import { type PostgresServer, startPostgres } from "../../servers/postgres.ts";
+import { startPostgres } from "../../servers/postgres.ts";
 import { openPostgresWakeUrl } from "../../src/engines/postgres/index.ts";
+import { started } from "../started.ts";
 import { addWakeTests } from "./add-wake-tests.ts";
 
-let server: PostgresServer | undefined;
-
-before(async () => {
-  server = await startPostgres();
-});
-after(() => server?.stop());
+const server = started(() => startPostgres());
 
 /** Ends every connection but its own, as an operator or a failover does. */
 async function endConnections(): Promise<void> {
-  const client = new Client({ connectionString: server?.url });
+  const client = new Client({ connectionString: server().url });
   await client.connect();
   await client.query(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'",
@@ -23,7 +18,7 @@ async function endConnections(): Promise<void> {
 
 addWakeTests({
   name: "PostgreSQL",
-  open: async () => openPostgresWakeUrl(server?.url ?? ""),
+  open: async () => openPostgresWakeUrl(server().url),
   hints: "A table of counters would cost a write for each wake: more than it saves.",
   interrupt: endConnections,
   age: "There are no budgets.",

@@ -105,17 +105,15 @@ export const bounded: readonly ConformanceCase[] = casesOf("G10", {
 
   "a claim never takes more than it asked for": async (scene) => {
     await scene.engine.submit(Array.from({ length: 30 }, (_, index) => scene.entry(`k${index}`)));
-    let asked = 0;
     let taken = 0;
     for (const max of [1, 2, 5, 7, 15]) {
       const grants = await scene.claim({ max });
       atMost(grants.length, max, "Grants");
-      asked += max;
       taken += grants.length;
       const { running } = await scene.report();
       atLeast(running, taken, "Items in work");
       // What was not started in time for its claim is kept for the next for a moment.
-      atMost(running, asked, "Items in work");
+      atMost(running, taken + max - grants.length, "Items in work");
     }
   },
 

@@ -28,15 +28,22 @@ type Choice =
 
 /** The most urgent level first; within it what the state carries, then the line. A back-off blocks its level and those below. */
 export function choose(items: readonly KeyItem[], heads: Heads, levels: number, now: number): Choice {
-  for (let level = 0; level < levels; level += 1) {
-    const carried = items.find((item) => item.level === level);
-    const from = carried === undefined ? heads[level] : undefined;
-    const item = carried ?? from?.item;
-    if (item === undefined) continue;
-    if (item.dueAt !== undefined && item.dueAt > now) return { type: "blocked", until: item.dueAt };
-    return { type: "item", item, from };
-  }
-  return { type: "none" };
+  const carried = mostUrgent(items);
+  const from = heads.slice(0, carried?.level ?? levels).find((head) => head !== undefined);
+  const item = from?.item ?? carried;
+  if (item === undefined) return { type: "none" };
+  if (item.dueAt !== undefined && item.dueAt > now) return { type: "blocked", until: item.dueAt };
+  return { type: "item", item, from };
+}
+
+/** The first of the most urgent, without those that are left out. */
+export function mostUrgent(
+  items: readonly KeyItem[],
+  isLeftOut: (item: KeyItem) => boolean = () => false,
+): KeyItem | undefined {
+  let first: KeyItem | undefined;
+  for (const item of items) if (item.level < (first?.level ?? Infinity) && !isLeftOut(item)) first = item;
+  return first;
 }
 
 /** A key that nobody has any more, with these items and this line, as it stands now: whoever waits to hold it has it next. */

@@ -11,7 +11,7 @@ import type { SettleResult } from "../../engine/port.ts";
 import { asError } from "./as-error.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { LateWrites } from "./late-writes.ts";
-import { advance } from "./rules.ts";
+import { advance, mostUrgent } from "./rules.ts";
 import { MOST_AHEAD, RUN_AHEAD_MS, WORTH_WRITING } from "./run-ahead.ts";
 import { FENCES_PER_MESSAGE, type KeyItem, type KeyState, type Seen, type StateLease } from "./state.ts";
 
@@ -110,23 +110,13 @@ export class Streak {
     const fresh = Math.max(fence, sequence * FENCES_PER_MESSAGE) + 1;
     if (this.#done.length >= MOST_AHEAD || fresh >= (sequence + 1) * FENCES_PER_MESSAGE) return undefined;
     if (done.keepMs > 0 || done.attempts > 1 || !isPlain(state)) return undefined;
-    const item = this.#first(done.unique);
+    const item = mostUrgent(state.items, ({ unique }) => unique === done.unique || this.#isDone(unique));
     if (item === undefined || (item.dueAt !== undefined && item.dueAt > now)) return undefined;
     const { id, attempts, replaceable, level } = item;
     if (id !== undefined || attempts > 0 || replaceable) return undefined;
     // The line was looked at when this level's turn came. It may have something for the levels between.
     if (state.more === true && level !== done.level) return undefined;
     return { item: { ...item, attempts: 1, dueAt: undefined }, fence: fresh };
-  }
-
-  /** Of what the key carries and is not done, the first of the most urgent. */
-  #first(done: string): KeyItem | undefined {
-    let first: KeyItem | undefined;
-    for (const item of this.seen.state.items) {
-      if (first !== undefined && item.level >= first.level) continue;
-      if (item.unique !== done && !this.#isDone(item.unique)) first = item;
-    }
-    return first;
   }
 
   /** One item is done and another runs. Resolves when that is written. */
