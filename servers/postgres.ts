@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, type QueryResult } from "pg";
 import { freePort } from "./free-port.ts";
+import { halt } from "./halt.ts";
 import { copyEmptyData, newFolder, USER } from "./postgres-data.ts";
 import { findPostgres, type Owner, postgresOwner } from "./postgres-programs.ts";
 import { PrivateServer } from "./private-server.ts";
@@ -98,9 +99,9 @@ export class PostgresServer extends PrivateServer {
     await ended;
   }
 
-  override pause(): void {
-    super.pause();
-    signalAll(this.#children(), "SIGSTOP");
+  override async pause(): Promise<void> {
+    await super.pause();
+    await Promise.all(this.#children().map(halt));
   }
 
   override resume(): void {

@@ -56,8 +56,8 @@ export abstract class PrivateServer implements AsyncDisposable {
   }
 
   /** Neither ended nor answering, its connections open: as a machine that hangs. */
-  pause(): void {
-    this.process.pause();
+  async pause(): Promise<void> {
+    await this.process.pause();
   }
 
   resume(): void {

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { guard } from "./guard.ts";
+import { halt } from "./halt.ts";
 
 export interface ServerProgram {
   /** For people. */
@@ -71,8 +72,8 @@ export class ServerProcess {
   }
 
   /** Neither ended nor answering, its connections open: as a machine that hangs. */
-  pause(): void {
-    process.kill(this.pid, "SIGSTOP");
+  async pause(): Promise<void> {
+    await halt(this.pid);
   }
 
   resume(): void {

@@ -35,11 +35,11 @@ test("a server keeps its port and its data over a kill and a restart", { timeout
 
 test("a paused server keeps silent, answers when resumed, and can be stopped while paused", async () => {
   await using server = await startNatsServer();
-  server.pause();
+  await server.pause();
   await assert.rejects(ping(server.port), /does not answer/);
   server.resume();
   await ping(server.port);
-  server.pause();
+  await server.pause();
 });
 
 test("a server that does not start says why", async () => {
