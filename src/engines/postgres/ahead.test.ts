@@ -44,7 +44,9 @@ test("only a worker with many slots whose items take no time is given keys ahead
   const quick = stage();
   assert.equal(quick.ahead.lack(), 0, "nobody has asked");
   await work(quick, 64, 2);
-  assert.equal(quick.ahead.lack(), 128);
+  assert.equal(quick.ahead.lack(), 256);
+  await work(quick, 64, 5);
+  assert.equal(quick.ahead.lack(), 128, "it would not come for more in time");
   await work(quick, 64, 50);
   assert.equal(quick.ahead.lack(), 0, "it is slow now");
 
@@ -64,12 +66,15 @@ test("an item that does not end is not waited for to be told that it is slow", a
 test("what is kept goes to whom it was leased for, and counts", async () => {
   const { clock, ahead, back } = stage();
   await work({ clock, ahead, back }, 64, 2);
-  ahead.keep(grants(clock, 100));
-  assert.equal(ahead.lack(), 28);
+  ahead.keep(grants(clock, 100), 0);
+  assert.equal(ahead.lack(), 156);
+  assert.equal(ahead.order(request(64)), 156);
+  assert.equal(ahead.lack(), 0, "they are on their way");
+  ahead.keep([], 156);
   assert.equal(ahead.take(request(64)).length, 64);
   assert.equal(ahead.take(request(64)).length, 36);
   assert.equal(ahead.take(request(64)).length, 0);
-  ahead.keep(grants(clock, 5));
+  ahead.keep(grants(clock, 5), 0);
   assert.equal(ahead.take(request(64, "other")).length, 0);
   assert.equal(back.length, 0);
   ahead.ask(request(64, "other"));
@@ -80,9 +85,9 @@ test("what is kept goes to whom it was leased for, and counts", async () => {
 test("what nobody comes for is given back", async () => {
   const { clock, ahead, back } = stage();
   await work({ clock, ahead, back }, 64, 2);
-  ahead.keep(grants(clock, 3));
+  ahead.keep(grants(clock, 3), 0);
   await clock.pass(15);
-  ahead.keep(grants(clock, 2));
+  ahead.keep(grants(clock, 2), 0);
   await clock.pass(6);
   assert.equal(back.length, 3);
   await clock.pass(30);

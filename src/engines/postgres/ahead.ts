@@ -7,9 +7,9 @@ const QUICK_MS = 5;
 const KEPT_MS = 20;
 /** With fewer slots others would have as much use for the keys. */
 const LEAST_SLOTS = 16;
-/** So many for each slot, and no more than so many in all: a step that takes more is hardly cheaper for each. */
-const PER_SLOT = 2;
-const MOST_AHEAD = 128;
+/** So many for each slot, and no more than so many in all: two steps side by side take no more. */
+const PER_SLOT = 4;
+const MOST_AHEAD = 256;
 
 interface Kept {
   readonly grant: Grant;
@@ -30,6 +30,10 @@ export class Ahead {
   /** One lease at a time is watched: how long does its item take? */
   #watched: { readonly lease: Lease; readonly at: number } | undefined;
   #isQuick = false;
+  /** How long an item takes. */
+  #itemMs = 0;
+  /** Asked for, and not here yet. */
+  #ordered = 0;
   #timer: Timer | undefined;
 
   constructor(clock: Clock, giveBack: (leases: readonly Lease[]) => void) {
@@ -74,19 +78,35 @@ export class Ahead {
   end(settlements: readonly Settlement[]): void {
     const watched = this.#watched;
     if (watched === undefined || !settlements.some(({ lease }) => lease === watched.lease)) return;
-    this.#isQuick = this.#clock.monotonic() - watched.at <= QUICK_MS;
+    this.#itemMs = this.#clock.monotonic() - watched.at;
+    this.#isQuick = this.#itemMs <= QUICK_MS;
     this.#watched = undefined;
+  }
+
+  /** Whoever works here waits for the store. */
+  get isWaitedFor(): boolean {
+    return this.#isQuick;
+  }
+
+  /** As many as are lacking are on their way, until they are kept. */
+  order(request: ClaimRequest): number {
+    const lack = this.lack(request);
+    this.#ordered += lack;
+    return lack;
   }
 
   /** How many more are worth having along with what this request, if it is one, is given. */
   lack(request: ClaimRequest | undefined = this.#request): number {
     if (!this.#isQuick || request === undefined || !this.#isOf(request)) return 0;
     if (this.#watched !== undefined && this.#clock.monotonic() - this.#watched.at > QUICK_MS) return 0;
-    return Math.max(0, Math.min(this.#slots * PER_SLOT, MOST_AHEAD) - this.#kept.length);
+    // No more than are begun in half of the time for which they are kept.
+    const most = Math.min(PER_SLOT, KEPT_MS / 2 / this.#itemMs) * this.#slots;
+    return Math.max(0, Math.min(Math.floor(most), MOST_AHEAD) - this.#kept.length - this.#ordered);
   }
 
-  /** Keeps what nobody has asked for yet. */
-  keep(grants: readonly Grant[]): void {
+  /** Keeps what nobody has asked for yet; so many had been ordered. */
+  keep(grants: readonly Grant[], ordered: number): void {
+    this.#ordered -= ordered;
     if (grants.length === 0) return;
     const at = this.#clock.monotonic();
     for (const grant of grants) this.#kept.push({ grant, at });

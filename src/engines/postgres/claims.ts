@@ -63,6 +63,11 @@ class Beginnings {
     return this.#far;
   }
 
+  /** For a look beside another one: it neither goes back nor tells anything. */
+  get near(): Places {
+    return this.#near;
+  }
+
   /** The lowest places that a look saw; undefined where it saw none. */
   learn(now: number, seen: readonly (number | undefined)[]): void {
     if (!this.#isBack) return;
@@ -155,23 +160,29 @@ export class QueueClaims {
   }
 
   /** The arguments of a step that say who asks for how much. Nobody may be waiting for it: then nobody goes to sleep over it either. */
-  arguments(claim: WaitingClaim | undefined, request: ClaimRequest): readonly unknown[] {
+  arguments(
+    claim: WaitingClaim | undefined,
+    request: ClaimRequest,
+    ordered: number,
+    isBeside: boolean,
+  ): readonly unknown[] {
     const { worker, leaseMs, patienceMs } = request;
-    const most = (claim?.request.max ?? 0) + this.ahead.lack(request);
+    const most = (claim?.request.max ?? 0) + ordered;
     const patience = Math.min(Math.ceil(patienceMs), Number.MAX_SAFE_INTEGER);
-    const bounds = bigints(this.#beginnings.next(this.#clock.monotonic(), this.asleep));
+    const { near } = this.#beginnings;
+    const bounds = bigints(isBeside ? near : this.#beginnings.next(this.#clock.monotonic(), this.asleep));
     const sleeps = claim !== undefined && !this.asleep;
     const lastSleeper = claim !== undefined && this.asleep && this.size === 1;
     return [this.queue.id, worker, most, Math.ceil(leaseMs), patience, this.#strict, bounds, sleeps, lastSleeper];
   }
 
   /** From the rows that tell what the next claim should know. Milliseconds until something is due; -1: nothing will be; -2: not asked. */
-  learn(rows: readonly Row[]): number {
+  learn(rows: readonly Row[], isBeside: boolean): number {
     const [first] = rows;
     if (first === undefined) return -2;
     this.#strict = integer(first, 3);
     const lows = rows.map((row) => optionalInteger(row, 4));
-    this.#beginnings.learn(this.#clock.monotonic(), lows);
+    if (!isBeside) this.#beginnings.learn(this.#clock.monotonic(), lows);
     return integer(first, 1);
   }
 

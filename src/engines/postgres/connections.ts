@@ -23,6 +23,7 @@ export function ownConnections(connection: string | ClientConfig): Connections {
   const { host, port, database } = new Client(config);
   return {
     where: `PostgreSQL at ${host}:${port}/${database ?? ""}`,
+    areOurs: true,
     async connect(): Promise<Connection> {
       const client = new Client(config);
       // Whoever uses it listens too; one that nobody uses any more must not end the process.
@@ -45,6 +46,7 @@ export function ownConnections(connection: string | ClientConfig): Connections {
 export function pooledConnections(pool: Pool): Connections {
   return {
     where: "PostgreSQL of the application's pool",
+    areOurs: false,
     ...(pool.options.query_timeout === undefined ? { silentMs: SILENT_MS } : {}),
     async connect(): Promise<Connection> {
       const client = await pool.connect();

@@ -60,12 +60,20 @@ export class PostgresEngine implements Engine {
   readonly register: Register;
   readonly #locks: Locks;
 
-  private constructor(link: Link, connections: Connections, schema: string, me: number, wake: Wake | undefined) {
+  private constructor(
+    link: Link,
+    beside: Link | undefined,
+    connections: Connections,
+    schema: string,
+    me: number,
+    wake: Wake | undefined,
+  ) {
     this.#link = link;
     this.#schema = schema;
     this.#me = me;
     this.#store = new Store({
       link,
+      beside,
       connections,
       clock: systemClock,
       schema,
@@ -78,12 +86,15 @@ export class PostgresEngine implements Engine {
 
   static async open(connections: Connections, options: StoreOptions): Promise<PostgresEngine> {
     const schema = checkSchema(options.schema ?? DEFAULT_SCHEMA);
-    const link = new Link(connections, (client) => prepare(client, schema, connections.where, options));
+    const newLink = (): Link => new Link(connections, (client) => prepare(client, schema, connections.where, options));
+    const link = newLink();
+    // What other carriers tell is told after each statement of one connection.
+    const beside = connections.areOurs && options.wake === undefined ? newLink() : undefined;
     try {
       await link.open();
       const [row] = await link.query("baton_handle", `SELECT nextval('${schema}.number')`, []);
       const me = row === undefined ? 0 : integer(row, 0);
-      const engine = new PostgresEngine(link, connections, schema, me, options.wake);
+      const engine = new PostgresEngine(link, beside, connections, schema, me, options.wake);
       await engine.#store.listen();
       return engine;
     } catch (error) {

@@ -30,22 +30,35 @@ export interface LaneWork {
   step(calls: readonly SettleCall[]): Promise<void>;
   /** Somebody waits who should be served now. */
   readonly hasWaiting: boolean;
+  /** Ends leases while a step is under way, on a connection of its own. */
+  stepBeside(calls: readonly SettleCall[]): Promise<void>;
+  readonly mayStepBeside: boolean;
   /** Nothing is left to do for the moment. */
   rest(): Promise<void>;
 }
 
 /** So many items in a transaction: more would keep others waiting for longer than they gain. */
 const MOST_TOGETHER = 1_000;
+/** So many leases that end are worth a step beside another: with fewer, each of the two would cost more than they gain. */
+const WORTH_A_STEP = 48;
 
 /**
  * Calls of one handle, which take effect in the order in which they were made. Those of one turn of the event loop, and those that come
- * while a transaction is under way, share the next one: group commit. One connection is enough for that, and keeps the order.
+ * while a transaction is under way, share the next one: group commit. Leases end independently of one another, so when many end at once,
+ * two transactions do that side by side; everything else has the lane to itself.
  */
 export class Lane {
   readonly #work: LaneWork;
   readonly #tasks: Task[] = [];
-  #begun = false;
-  readonly #ended: (() => void)[] = [];
+  readonly #quiet: (() => void)[] = [];
+  #isAwake = false;
+  #goesOn = false;
+  /** Nothing else may begin. */
+  #isAlone = false;
+  #isStepping = false;
+  #isBeside = false;
+  /** Those who wait for work are served before what comes next. */
+  #servesFirst = false;
 
   constructor(work: LaneWork) {
     this.#work = work;
@@ -66,18 +79,20 @@ export class Lane {
 
   /** Somebody waits to be served. */
   nudge(): void {
-    if (this.#begun) return;
-    this.#begun = true;
+    this.#isAwake = true;
+    if (this.#goesOn || (this.#isStepping && this.#isBeside) || this.#isAlone) return;
+    this.#goesOn = true;
     // At the end of the turn: whatever else is asked for in it goes along.
     setImmediate(() => {
-      void this.#drain();
+      this.#goesOn = false;
+      this.#go();
     });
   }
 
   /** Resolves when everything that was asked for is answered. */
   quiet(): Promise<void> {
-    if (!this.#begun) return Promise.resolve();
-    return new Promise((resolve) => this.#ended.push(resolve));
+    if (!this.#isAwake) return Promise.resolve();
+    return new Promise((resolve) => this.#quiet.push(resolve));
   }
 
   #add(task: Task): void {
@@ -85,32 +100,69 @@ export class Lane {
     this.nudge();
   }
 
-  async #drain(): Promise<void> {
-    for (;;) {
-      const kind = this.#tasks[0]?.kind;
-      if (kind === undefined && !this.#work.hasWaiting) {
-        await this.#work.rest();
-        if (this.#tasks.length > 0 || this.#work.hasWaiting) continue;
-        break;
-      }
-      if (kind === "submit") await this.#work.submit(this.#take("submit"));
-      else if (kind === "plain") await this.#plain();
-      // Those who wait for work are served along with what frees keys, or else by themselves.
-      if (kind === "settle" || (this.#work.hasWaiting && this.#nextKind() !== "settle")) {
-        await this.#work.step(this.#take("settle"));
-      }
+  /** Begins whatever can begin now. */
+  #go(): void {
+    if (this.#isAlone) return;
+    const kind = this.#tasks[0]?.kind;
+    const { hasWaiting } = this.#work;
+    if (kind !== undefined && kind !== "settle" && !(this.#servesFirst && hasWaiting)) {
+      if (!this.#isStepping && !this.#isBeside) void this.#alone(() => this.#next(kind));
+    } else if (!this.#isStepping) {
+      if (kind === "settle" || hasWaiting) void this.#step();
+      else if (!this.#isBeside) void this.#alone(() => this.#rest());
+    } else if (!this.#isBeside && kind === "settle" && this.#work.mayStepBeside) {
+      if (this.#gathered() >= WORTH_A_STEP) void this.#stepBeside();
     }
-    this.#begun = false;
-    for (const ended of this.#ended.splice(0)) ended();
   }
 
-  #nextKind(): Task["kind"] | undefined {
-    return this.#tasks[0]?.kind;
+  async #alone(run: () => Promise<void>): Promise<void> {
+    this.#isAlone = true;
+    await run();
+    this.#isAlone = false;
+    if (this.#isAwake) this.#go();
   }
 
-  async #plain(): Promise<void> {
+  async #next(kind: "submit" | "plain"): Promise<void> {
+    this.#servesFirst = true;
+    if (kind === "submit") {
+      await this.#work.submit(this.#take("submit"));
+      return;
+    }
     const task = this.#tasks.shift();
     if (task?.kind === "plain") await task.run();
+  }
+
+  async #rest(): Promise<void> {
+    await this.#work.rest();
+    if (this.#tasks.length > 0 || this.#work.hasWaiting) return;
+    this.#isAwake = false;
+    for (const quiet of this.#quiet.splice(0)) quiet();
+  }
+
+  /** Those who wait for work are served along with what frees keys, or else by themselves. */
+  async #step(): Promise<void> {
+    this.#isStepping = true;
+    this.#servesFirst = false;
+    await this.#work.step(this.#take("settle"));
+    this.#isStepping = false;
+    this.#go();
+  }
+
+  async #stepBeside(): Promise<void> {
+    this.#isBeside = true;
+    await this.#work.stepBeside(this.#take("settle"));
+    this.#isBeside = false;
+    this.#go();
+  }
+
+  /** How many leases could end now. */
+  #gathered(): number {
+    let size = 0;
+    for (const task of this.#tasks) {
+      if (task.kind !== "settle") break;
+      size += task.input.length;
+    }
+    return size;
   }
 
   /** The first in line, as long as they are of one kind. */

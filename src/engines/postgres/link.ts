@@ -6,6 +6,8 @@ import { describeConnectFailure, describeFailure, isLostConnection, isWorthRepea
 export interface Connections {
   /** For people: host, port and database, without a password. */
   readonly where: string;
+  /** There may be more of them than the store cannot do without. */
+  readonly areOurs: boolean;
   /** How long a statement may go without an answer, if its connections do not know it themselves. */
   readonly silentMs?: number;
   connect(): Promise<Connection>;

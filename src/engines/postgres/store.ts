@@ -38,6 +38,8 @@ const LOOK_EVERY_MS = 2_000;
 const DEAF_LOOK_EVERY_MS = 250;
 /** A busy queue asks this often whether anything has become due. */
 const ASK_WHAT_IS_DUE_MS = 20;
+/** A server that gave no second connection is asked again after so long. */
+const ALONE_MS = 30_000;
 /** Something is due, but another process is at it: look again soon. */
 const DUE_AGAIN_MS = 5;
 
@@ -48,6 +50,8 @@ const LEARNT = 4;
 
 export interface StoreParts {
   readonly link: Link;
+  /** For steps beside others, where there may be a second connection. */
+  readonly beside: Link | undefined;
   readonly connections: Connections;
   readonly clock: Clock;
   readonly schema: string;
@@ -82,6 +86,7 @@ export class Store implements LaneWork {
   #due = false;
   #sayAsleep = false;
   #askedWhatIsDueAt = -Infinity;
+  #aloneSince = -Infinity;
   #closed = false;
 
   constructor(parts: StoreParts) {
@@ -233,6 +238,32 @@ export class Store implements LaneWork {
     await this.#serveOthers();
   }
 
+  get mayStepBeside(): boolean {
+    const { beside, clock } = this.#parts;
+    if (beside === undefined || clock.monotonic() - this.#aloneSince < ALONE_MS) return false;
+    for (const { ahead, asleep } of this.#claims.values()) if (ahead.isWaitedFor && !asleep) return true;
+    return false;
+  }
+
+  async stepBeside(calls: readonly SettleCall[]): Promise<void> {
+    const settlements = calls.flatMap(({ input }) => input);
+    const [first] = settlements;
+    const claims = first === undefined ? undefined : this.#claims.get(this.queues.get(first.lease.queue).id);
+    await this.#step(calls, settlements, claims, undefined, await this.#besideLink());
+  }
+
+  /** Where the server gives no second connection, the first has to do. */
+  async #besideLink(): Promise<Link> {
+    const { beside, link, clock } = this.#parts;
+    try {
+      await beside?.open();
+      return beside ?? link;
+    } catch {
+      this.#aloneSince = clock.monotonic();
+      return link;
+    }
+  }
+
   /** Of those who wait for work, whoever asks for the queue in which something is freed; or the first. */
   #nextClaims(settlements: readonly Settlement[]): QueueClaims | undefined {
     const [first] = settlements;
@@ -247,15 +278,22 @@ export class Store implements LaneWork {
     settlements: readonly Settlement[],
     claims: QueueClaims | undefined,
     claim: WaitingClaim | undefined,
+    beside?: Link,
   ): Promise<void> {
-    const { link, schema, me, clock } = this.#parts;
+    const { schema, me, clock } = this.#parts;
+    const link = beside ?? this.#parts.link;
     const since = instant(clock);
-    const got = claims?.beginLook();
+    const got = beside === undefined ? claims?.beginLook() : undefined;
+    let ordered = 0;
     if (claim !== undefined) claim.looking = true;
     try {
       const unique = firstOfEach(settlements);
       const request = claim?.request ?? claims?.ahead.request;
-      const asked = claims === undefined || request === undefined ? NO_CLAIM : claims.arguments(claim, request);
+      if (claims !== undefined && request !== undefined) ordered = claims.ahead.order(request);
+      const asked =
+        claims === undefined || request === undefined
+          ? NO_CLAIM
+          : claims.arguments(claim, request, ordered, beside !== undefined);
       const saidAsleep = asked[7] === true;
       const rows = await link.query(
         "baton_step",
@@ -272,10 +310,11 @@ export class Store implements LaneWork {
         const grants = readGrants(claims.queue, rows, since);
         if (grants.length > 0) got?.(grants.length);
         if (asked[8] === true && grants.length > 0) claims.wakeUp();
-        this.#answerClaim(claims, claim, grants, rows, saidAsleep);
+        this.#answerClaim(claims, claim, grants, rows, saidAsleep, ordered, beside !== undefined);
       }
     } catch (error) {
       for (const { reject } of calls) reject(error);
+      claims?.ahead.keep([], ordered);
       if (claims !== undefined) this.#failClaims(claims, error);
     } finally {
       if (claim !== undefined) claim.looking = false;
@@ -306,12 +345,17 @@ export class Store implements LaneWork {
     grants: readonly Grant[],
     rows: readonly Row[],
     saidAsleep: boolean,
+    ordered: number,
+    isBeside: boolean,
   ): void {
-    const dueMs = claims.learn(rows.filter((row) => integer(row, 0) === LEARNT));
+    const dueMs = claims.learn(
+      rows.filter((row) => integer(row, 0) === LEARNT),
+      isBeside,
+    );
     const most = claim?.request.max ?? 0;
     const whole = grants.length < most && claims.lookBack();
     this.#dueIn(dueMs);
-    claims.ahead.keep(grants.slice(most));
+    claims.ahead.keep(grants.slice(most), ordered);
     if (this.#closed) claims.ahead.giveBack();
     if (claim !== undefined && grants.length > 0) this.#answer(claims, claim, grants.slice(0, most));
     else if (claim !== undefined && (claim.request.signal.aborted || this.#closed)) {
@@ -320,7 +364,7 @@ export class Store implements LaneWork {
     }
     // Who came while this was under way.
     for (const other of claims.all()) {
-      const kept = other === claim ? [] : claims.ahead.take(other.request);
+      const kept = other === claim || other.looking ? [] : claims.ahead.take(other.request);
       if (kept.length > 0) this.#answer(claims, other, kept);
     }
     // What came between the look and the word that somebody sleeps was told to nobody: look once more.
@@ -516,6 +560,7 @@ export class Store implements LaneWork {
     await this.#foreign?.close();
     await this.#vacuum.close();
     this.#parts.link.close();
+    this.#parts.beside?.close();
     await this.#parts.connections.close();
   }
 

@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import type { Settlement } from "../../engine/port.ts";
+import { Lane, type LaneWork, type SettleCall, type SubmitCall } from "./lane.ts";
+
+const settlement: Settlement = {
+  lease: { queue: "q", key: "k", fence: 1, since: { wall: 0, monotonic: 0 }, handle: 1 },
+  ending: { type: "done" },
+};
+
+/** Notes what begins, and lets it end when it is told to. */
+class Watched implements LaneWork {
+  readonly begun: string[] = [];
+  readonly #open = new Map<string, () => void>();
+  mayStepBeside = true;
+  hasWaiting = false;
+  rests = 0;
+
+  async submit(calls: readonly SubmitCall[]): Promise<void> {
+    await this.#run("submit");
+    for (const { resolve } of calls) resolve([]);
+  }
+
+  async step(calls: readonly SettleCall[]): Promise<void> {
+    this.hasWaiting = false;
+    await this.#run("step", calls);
+  }
+
+  async stepBeside(calls: readonly SettleCall[]): Promise<void> {
+    await this.#run("beside", calls);
+  }
+
+  async rest(): Promise<void> {
+    await Promise.resolve();
+    this.rests += 1;
+  }
+
+  async end(name: string): Promise<void> {
+    this.#open.get(name)?.();
+    await turn();
+    await turn();
+  }
+
+  async #run(name: string, calls: readonly SettleCall[] = []): Promise<void> {
+    const size = calls.reduce((sum, { input }) => sum + input.length, 0);
+    this.begun.push(size === 0 ? name : `${name} ${size}`);
+    await new Promise<void>((resolve) => this.#open.set(name, resolve));
+    for (const { resolve } of calls) resolve([]);
+  }
+}
+
+interface Stage {
+  readonly work: Watched;
+  readonly lane: Lane;
+  readonly settle: (count: number) => Promise<void>;
+}
+
+function stage(): Stage {
+  const work = new Watched();
+  const lane = new Lane(work);
+  const settle = async (count: number): Promise<void> => {
+    void lane.settle(Array.from({ length: count }, () => settlement));
+    await turn();
+    await turn();
+  };
+  return { work, lane, settle };
+}
+
+test("many that end while a step is under way get a step beside it; few wait for the next", async () => {
+  const { work, settle } = stage();
+  await settle(10);
+  await settle(10);
+  assert.deepEqual(work.begun, ["step 10"]);
+  await settle(60);
+  assert.deepEqual(work.begun, ["step 10", "beside 70"]);
+  await settle(100);
+  assert.deepEqual(work.begun, ["step 10", "beside 70"], "two at a time");
+  await work.end("step");
+  assert.deepEqual(work.begun, ["step 10", "beside 70", "step 100"]);
+  await work.end("beside");
+  await work.end("step");
+  assert.equal(work.rests, 1);
+});
+
+test("without a second connection everything waits for its turn", async () => {
+  const { work, settle } = stage();
+  work.mayStepBeside = false;
+  await settle(10);
+  await settle(100);
+  assert.deepEqual(work.begun, ["step 10"]);
+});
+
+test("what is asked for after leases have ended waits until they have", async () => {
+  const { work, lane, settle } = stage();
+  await settle(10);
+  await settle(60);
+  void lane.submit([]);
+  await settle(60);
+  await work.end("step");
+  assert.deepEqual(work.begun, ["step 10", "beside 60"], "one of the two is still under way");
+  await work.end("beside");
+  assert.deepEqual(work.begun, ["step 10", "beside 60", "submit"]);
+  await work.end("submit");
+  assert.deepEqual(work.begun, ["step 10", "beside 60", "submit", "step 60"]);
+});
+
+test("whoever waits is served between two submissions", async () => {
+  const { work, lane } = stage();
+  void lane.submit([]);
+  await turn();
+  void lane.call(() => Promise.resolve());
+  void lane.submit([]);
+  work.hasWaiting = true;
+  await work.end("submit");
+  assert.deepEqual(work.begun, ["submit", "step"]);
+  await work.end("step");
+  assert.deepEqual(work.begun, ["submit", "step", "submit"]);
+});
+
+test("quiet is when nothing is under way any more", async () => {
+  const { work, lane, settle } = stage();
+  await lane.quiet();
+  await settle(10);
+  await settle(60);
+  let isQuiet = false;
+  void lane.quiet().then(() => (isQuiet = true));
+  await work.end("step");
+  assert.equal(isQuiet, false);
+  await work.end("beside");
+  assert.equal(isQuiet, true);
+});
