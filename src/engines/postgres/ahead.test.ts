@@ -66,15 +66,15 @@ test("an item that does not end is not waited for to be told that it is slow", a
 test("what is kept goes to whom it was leased for, and counts", async () => {
   const { clock, ahead, back } = stage();
   await work({ clock, ahead, back }, 64, 2);
-  ahead.keep(grants(clock, 100), 0);
+  ahead.keep(grants(clock, 100), 0, request(64));
   assert.equal(ahead.lack(), 156);
   assert.equal(ahead.order(request(64)), 156);
   assert.equal(ahead.lack(), 0, "they are on their way");
-  ahead.keep([], 156);
+  ahead.keep([], 156, request(64));
   assert.equal(ahead.take(request(64)).length, 64);
   assert.equal(ahead.take(request(64)).length, 36);
   assert.equal(ahead.take(request(64)).length, 0);
-  ahead.keep(grants(clock, 5), 0);
+  ahead.keep(grants(clock, 5), 0, request(64));
   assert.equal(ahead.take(request(64, "other")).length, 0);
   assert.equal(back.length, 0);
   ahead.ask(request(64, "other"));
@@ -85,13 +85,23 @@ test("what is kept goes to whom it was leased for, and counts", async () => {
 test("what nobody comes for is given back", async () => {
   const { clock, ahead, back } = stage();
   await work({ clock, ahead, back }, 64, 2);
-  ahead.keep(grants(clock, 3), 0);
+  ahead.keep(grants(clock, 3), 0, request(64));
   await clock.pass(15);
-  ahead.keep(grants(clock, 2), 0);
+  ahead.keep(grants(clock, 2), 0, request(64));
   await clock.pass(6);
   assert.equal(back.length, 3);
   await clock.pass(30);
   assert.equal(back.length, 5);
   assert.equal(ahead.take(request(64)).length, 0);
   assert.equal(ahead.lack(), 0, "it did not come");
+});
+
+test("what comes after another worker has taken over goes back", async () => {
+  const { clock, ahead, back } = stage();
+  await work({ clock, ahead, back }, 64, 2);
+  const ordered = ahead.order(request(64));
+  ahead.ask(request(64, "other"));
+  ahead.keep(grants(clock, ordered), ordered, request(64));
+  assert.equal(back.length, ordered, "it is leased in the name of the first, and for as long as that one said");
+  assert.equal(ahead.take(request(64, "other")).length, 0);
 });

@@ -83,8 +83,8 @@ export class Ahead {
     this.#watched = undefined;
   }
 
-  /** Whoever works here waits for the store. */
-  get isWaitedFor(): boolean {
+  /** The store is what whoever works here waits for. */
+  get isQuick(): boolean {
     return this.#isQuick;
   }
 
@@ -97,17 +97,21 @@ export class Ahead {
 
   /** How many more are worth having along with what this request, if it is one, is given. */
   lack(request: ClaimRequest | undefined = this.#request): number {
-    if (!this.#isQuick || request === undefined || !this.#isOf(request)) return 0;
+    if (!this.#isQuick || request === undefined || request.signal.aborted || !this.#isOf(request)) return 0;
     if (this.#watched !== undefined && this.#clock.monotonic() - this.#watched.at > QUICK_MS) return 0;
     // No more than are begun in half of the time for which they are kept.
     const most = Math.min(PER_SLOT, KEPT_MS / 2 / this.#itemMs) * this.#slots;
     return Math.max(0, Math.min(Math.floor(most), MOST_AHEAD) - this.#kept.length - this.#ordered);
   }
 
-  /** Keeps what nobody has asked for yet; so many had been ordered. */
-  keep(grants: readonly Grant[], ordered: number): void {
+  /** What came of an order. It is kept for whoever it was leased for; if another has come meanwhile, it goes back. */
+  keep(grants: readonly Grant[], ordered: number, request: ClaimRequest): void {
     this.#ordered -= ordered;
     if (grants.length === 0) return;
+    if (!this.#isOf(request)) {
+      this.#giveBack(grants.map(({ lease }) => lease));
+      return;
+    }
     const at = this.#clock.monotonic();
     for (const grant of grants) this.#kept.push({ grant, at });
     this.#timer ??= this.#clock.setTimer(KEPT_MS, () => this.#look());

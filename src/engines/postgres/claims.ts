@@ -177,12 +177,12 @@ export class QueueClaims {
   }
 
   /** From the rows that tell what the next claim should know. Milliseconds until something is due; -1: nothing will be; -2: not asked. */
-  learn(rows: readonly Row[], isBeside: boolean): number {
+  learn(rows: readonly Row[]): number {
     const [first] = rows;
     if (first === undefined) return -2;
     this.#strict = integer(first, 3);
     const lows = rows.map((row) => optionalInteger(row, 4));
-    if (!isBeside) this.#beginnings.learn(this.#clock.monotonic(), lows);
+    this.#beginnings.learn(this.#clock.monotonic(), lows);
     return integer(first, 1);
   }
 

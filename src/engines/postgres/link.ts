@@ -38,11 +38,12 @@ const types: NonNullable<QueryArrayConfig["types"]> = {
   },
 };
 
-/** One connection that statements are sent over, one at a time; a new one when it is lost. */
+/** One connection that statements are sent over; a new one when it is lost. */
 export class Link {
   readonly #connections: Connections;
   readonly #prepare: (client: ClientBase) => Promise<void>;
   #connection: Connection | undefined;
+  #opening: Promise<Connection> | undefined;
   #closed = false;
   readonly #lost: (error: Error) => void;
   /** What the server says beside its answers, and when a statement is over. */
@@ -78,9 +79,18 @@ export class Link {
     }
   }
 
+  get isOpen(): boolean {
+    return this.#connection !== undefined;
+  }
+
   async open(): Promise<Connection> {
     if (this.#closed) throw new Closed();
     if (this.#connection !== undefined) return this.#connection;
+    this.#opening ??= this.#connect().finally(() => (this.#opening = undefined));
+    return await this.#opening;
+  }
+
+  async #connect(): Promise<Connection> {
     let made: Connection | undefined;
     try {
       made = await this.#connections.connect();
@@ -91,6 +101,10 @@ export class Link {
       made?.client.off("error", this.#lost);
       made?.release(true);
       throw describeConnectFailure(error, this.where);
+    }
+    if (this.#closed) {
+      made.release(true);
+      throw new Closed();
     }
     this.#connection = made;
     return made;

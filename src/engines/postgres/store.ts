@@ -39,7 +39,7 @@ const DEAF_LOOK_EVERY_MS = 250;
 /** A busy queue asks this often whether anything has become due. */
 const ASK_WHAT_IS_DUE_MS = 20;
 /** A server that gave no second connection is asked again after so long. */
-const ALONE_MS = 30_000;
+const BESIDE_AGAIN_MS = 30_000;
 /** Something is due, but another process is at it: look again soon. */
 const DUE_AGAIN_MS = 5;
 
@@ -62,7 +62,7 @@ export interface StoreParts {
 }
 
 /**
- * The store as one handle sees it: a lane of calls over one connection, those who wait, and what wakes them. Somebody who waits is served by the
+ * The store as one handle sees it: a lane of calls, those who wait, and what wakes them. Somebody who waits is served by the
  * next step of the lane; whatever may have changed something for him (`look`) is a call of this handle, a signal of another, or the time.
  */
 export class Store implements LaneWork {
@@ -86,7 +86,7 @@ export class Store implements LaneWork {
   #due = false;
   #sayAsleep = false;
   #askedWhatIsDueAt = -Infinity;
-  #aloneSince = -Infinity;
+  #triedBesideAt = -Infinity;
   #closed = false;
 
   constructor(parts: StoreParts) {
@@ -150,6 +150,7 @@ export class Store implements LaneWork {
   }
 
   settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
+    if (settlements.length === 0) return Promise.resolve([]);
     for (const { ahead } of this.#claims.values()) ahead.end(settlements);
     return this.lane.settle(settlements);
   }
@@ -239,9 +240,17 @@ export class Store implements LaneWork {
   }
 
   get mayStepBeside(): boolean {
+    for (const { ahead, asleep } of this.#claims.values()) if (ahead.isQuick && !asleep) return this.#isBesideOpen();
+    return false;
+  }
+
+  /** Opened without anybody waiting for it: a server may refuse a second connection, or never answer. */
+  #isBesideOpen(): boolean {
     const { beside, clock } = this.#parts;
-    if (beside === undefined || clock.monotonic() - this.#aloneSince < ALONE_MS) return false;
-    for (const { ahead, asleep } of this.#claims.values()) if (ahead.isWaitedFor && !asleep) return true;
+    if (beside === undefined || beside.isOpen) return beside !== undefined;
+    if (clock.monotonic() - this.#triedBesideAt < BESIDE_AGAIN_MS) return false;
+    this.#triedBesideAt = clock.monotonic();
+    beside.open().catch(() => undefined);
     return false;
   }
 
@@ -249,19 +258,7 @@ export class Store implements LaneWork {
     const settlements = calls.flatMap(({ input }) => input);
     const [first] = settlements;
     const claims = first === undefined ? undefined : this.#claims.get(this.queues.get(first.lease.queue).id);
-    await this.#step(calls, settlements, claims, undefined, await this.#besideLink());
-  }
-
-  /** Where the server gives no second connection, the first has to do. */
-  async #besideLink(): Promise<Link> {
-    const { beside, link, clock } = this.#parts;
-    try {
-      await beside?.open();
-      return beside ?? link;
-    } catch {
-      this.#aloneSince = clock.monotonic();
-      return link;
-    }
+    await this.#step(calls, settlements, claims, undefined, this.#parts.beside);
   }
 
   /** Of those who wait for work, whoever asks for the queue in which something is freed; or the first. */
@@ -284,11 +281,11 @@ export class Store implements LaneWork {
     const link = beside ?? this.#parts.link;
     const since = instant(clock);
     const got = beside === undefined ? claims?.beginLook() : undefined;
+    const request = claim?.request ?? claims?.ahead.request;
     let ordered = 0;
     if (claim !== undefined) claim.looking = true;
     try {
       const unique = firstOfEach(settlements);
-      const request = claim?.request ?? claims?.ahead.request;
       if (claims !== undefined && request !== undefined) ordered = claims.ahead.order(request);
       const asked =
         claims === undefined || request === undefined
@@ -306,16 +303,20 @@ export class Store implements LaneWork {
         if (kind === WORK) this.changed(integer(row, 1), integer(row, 3) === 1);
         else if (kind === OUTCOMES) this.ended(integer(row, 1), integer(row, 3) === 1);
       }
-      if (claims !== undefined) {
+      if (claims !== undefined && request !== undefined) {
         const grants = readGrants(claims.queue, rows, since);
         if (grants.length > 0) got?.(grants.length);
         if (asked[8] === true && grants.length > 0) claims.wakeUp();
-        this.#answerClaim(claims, claim, grants, rows, saidAsleep, ordered, beside !== undefined);
+        claims.ahead.keep(grants.slice(claim?.request.max ?? 0), ordered, request);
+        ordered = 0;
+        if (beside === undefined) this.#learn(claims, claim, grants, rows);
+        this.#answerClaims(claims, claim, grants, saidAsleep);
       }
     } catch (error) {
       for (const { reject } of calls) reject(error);
-      claims?.ahead.keep([], ordered);
-      if (claims !== undefined) this.#failClaims(claims, error);
+      if (request !== undefined) claims?.ahead.keep([], ordered, request);
+      // Those who wait do so for the step that looks for them.
+      if (beside === undefined && claims !== undefined) this.#failClaims(claims, error);
     } finally {
       if (claim !== undefined) claim.looking = false;
     }
@@ -339,38 +340,34 @@ export class Store implements LaneWork {
       resolve(input.map((settlement): SettleResult => (settled.has(settlement) ? "settled" : "lost")));
   }
 
-  #answerClaim(
+  /** What a look tells the next one. */
+  #learn(claims: QueueClaims, claim: WaitingClaim | undefined, grants: readonly Grant[], rows: readonly Row[]): void {
+    this.#dueIn(claims.learn(rows.filter((row) => integer(row, 0) === LEARNT)));
+    const isWhole = grants.length >= (claim?.request.max ?? 0) || !claims.lookBack();
+    if (grants.length === 0 && !isWhole) claims.look = true;
+  }
+
+  #answerClaims(
     claims: QueueClaims,
     claim: WaitingClaim | undefined,
     grants: readonly Grant[],
-    rows: readonly Row[],
     saidAsleep: boolean,
-    ordered: number,
-    isBeside: boolean,
   ): void {
-    const dueMs = claims.learn(
-      rows.filter((row) => integer(row, 0) === LEARNT),
-      isBeside,
-    );
-    const most = claim?.request.max ?? 0;
-    const whole = grants.length < most && claims.lookBack();
-    this.#dueIn(dueMs);
-    claims.ahead.keep(grants.slice(most), ordered);
     if (this.#closed) claims.ahead.giveBack();
-    if (claim !== undefined && grants.length > 0) this.#answer(claims, claim, grants.slice(0, most));
+    if (claim !== undefined && grants.length > 0) this.#answer(claims, claim, grants.slice(0, claim.request.max));
     else if (claim !== undefined && (claim.request.signal.aborted || this.#closed)) {
       claims.remove(claim);
       claim.resolve([]);
     }
-    // Who came while this was under way.
+    // Who came while this was under way, or found nothing while another step did.
     for (const other of claims.all()) {
-      const kept = other === claim || other.looking ? [] : claims.ahead.take(other.request);
+      const kept = other.looking && other !== claim ? [] : claims.ahead.take(other.request);
       if (kept.length > 0) this.#answer(claims, other, kept);
     }
     // What came between the look and the word that somebody sleeps was told to nobody: look once more.
-    if (grants.length > 0) return;
-    if (saidAsleep) claims.asleep = true;
-    if (saidAsleep || whole) claims.look = true;
+    if (grants.length > 0 || !saidAsleep) return;
+    claims.asleep = true;
+    claims.look = true;
   }
 
   #answer(claims: QueueClaims, claim: WaitingClaim, grants: readonly Grant[]): void {
