@@ -7,7 +7,7 @@ import { startPostgres } from "../../servers/postgres.ts";
 import type { Engine, Grant, SettleResult } from "../../src/engine/port.ts";
 import { openPostgresUrl, postgresEngine } from "../../src/engines/postgres/index.ts";
 import { started } from "../started.ts";
-import { claim as oneClaim, entry as oneCar } from "./cars.ts";
+import { claim as oneClaim, entry as oneCar } from "../cars.ts";
 import { PostgresDesk, until } from "./desk.ts";
 
 const WITHIN_MS = 20_000;

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { Client } from "pg";
 import { startPostgres } from "../../servers/postgres.ts";
 import { openPostgresUrl } from "../../src/engines/postgres/index.ts";
-import { claim, entry } from "./cars.ts";
+import { claim, entry } from "../cars.ts";
 import { PostgresDesk, refusal, until } from "./desk.ts";
 import { started } from "../started.ts";
 

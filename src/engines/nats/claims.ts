@@ -2,13 +2,14 @@
  * Hands out ready keys. While there are free slots the consumers are asked level by level, most urgent first. A level that
  * has nothing gets a pull that stands at the server: until it brings something, nobody has to ask there again. What comes is
  * started at once, or goes back. Only for a worker that comes back for more within milliseconds, the next keys are fetched
- * while it is at work, and given back when it does not come.
+ * and started while it is at work, and given back when it does not come.
  */
 import type { Clock, Timer } from "../../domain/clock.ts";
 import { LevelChooser } from "../../domain/level.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { decodeState } from "./codec.ts";
-import { type Coming, type Desk, wantedBy, type WaitingClaim } from "./desk.ts";
+import { Ahead } from "./ahead.ts";
+import { type Coming, comingTo, type Desk, wantedBy, type WaitingClaim } from "./desk.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
 import { Lag } from "./lag.ts";
 import type { Held } from "./own-leases.ts";
@@ -28,11 +29,14 @@ const MOST_FETCHED = 256;
 /** After something failed: the server is away, choosing a leader, or full. */
 const REST_MS = 100;
 
-interface Fetched {
+interface Arrived {
   readonly level: number;
   /** Its level has waited too long: it goes first. */
   readonly isFirst: boolean;
   readonly token: Token;
+}
+
+interface Fetched extends Arrived {
   readonly since: number;
 }
 
@@ -93,6 +97,8 @@ export class Claims {
   goesOn(level: number): boolean {
     if (this.#closed || this.#openDesk(false) === undefined) return false;
     for (const fetched of this.#fetched) if (fetched.isFirst || fetched.level < level) return false;
+    if (level === 0) return true;
+    for (const { early } of this.#desks.values()) for (const coming of early) if (coming.level < level) return false;
     return true;
   }
 
@@ -112,9 +118,8 @@ export class Claims {
       request.signal.addEventListener("abort", giveUp);
       desk.claims.push(claim);
       const now = this.#clock.monotonic();
-      const isQuick = now - desk.answeredAt < FETCHED_MS;
       this.#isQuick = now - this.#answeredAt < FETCHED_MS;
-      desk.ahead = isQuick ? Math.min(MOST_FETCHED, desk.fetched) : 0;
+      desk.ahead.ask(desk.fetched, now - desk.answeredAt, !desk.early.some(({ held }) => held !== undefined));
       this.stir();
     });
   }
@@ -164,10 +169,22 @@ export class Claims {
 
   #take(level: number, token: Token): void {
     const isFirst = this.#impatient.has(level);
-    const desk = this.#closed ? undefined : this.#openDesk(isFirst);
-    if (desk !== undefined) this.#begin(level, token, desk);
+    const early = this.#closed || isFirst ? undefined : this.#earlyDesk(token);
+    const desk = this.#closed || early !== undefined ? undefined : this.#openDesk(isFirst);
+    if (early !== undefined) this.#begin(early, early.early, { level, token, isFirst });
+    else if (desk !== undefined) this.#begin(desk, desk.line, { level, token, isFirst });
     else if (!this.#closed && (isFirst || this.#mayKeep())) this.#keep(level, token, isFirst);
     else this.#giveBack(token);
+  }
+
+  /** Whose worker will want it in a moment. One that was tried before is not started for nothing: it must not be blamed for a crash. */
+  #earlyDesk({ seen }: Token): Desk | undefined {
+    if ((seen.state.items[0]?.attempts ?? 0) > 0) return undefined;
+    for (const desk of this.#desks.values()) {
+      const { depth } = desk.ahead;
+      if (depth > 0 && comingTo(desk) < wantedBy(desk) + depth) return desk;
+    }
+    return undefined;
   }
 
   /** It was wanted when it was asked for. A worker that comes back for more at once, and is between two claims, will want it in a moment. */
@@ -183,10 +200,26 @@ export class Claims {
       level: held.item?.level ?? 0,
       since,
       isFetched: false,
+      isFirst: false,
       held,
+      isUnwanted: false,
     });
     this.#plan(RESERVED_MS);
     this.stir();
+  }
+
+  /** What was fetched or started for claims that have yet to come goes back. */
+  giveBack(): void {
+    for (const { token } of this.#fetched.splice(0)) this.#giveBack(token);
+    for (const desk of this.#desks.values()) {
+      desk.ahead.end();
+      for (const coming of desk.early.splice(0)) this.#release(coming);
+    }
+  }
+
+  #release(coming: Coming): void {
+    coming.isUnwanted = true;
+    if (coming.held !== undefined) this.#store.background(this.#leases.release(coming.held));
   }
 
   /** Something may have changed: the pulls that stand may not know. */
@@ -212,7 +245,7 @@ export class Claims {
     for (const { token } of this.#fetched.splice(0)) this.#giveBack(token);
     for (const unsure of this.#unsure) for (const token of unsure.splice(0)) this.#giveBack(token);
     await Promise.allSettled(this.#starts);
-    const left = Array.from(this.#desks.values()).flatMap(({ line }) => line.splice(0));
+    const left = Array.from(this.#desks.values()).flatMap(({ line, early }) => [...line.splice(0), ...early.splice(0)]);
     const releases = left.flatMap(({ held }) => (held === undefined ? [] : [this.#leases.release(held)]));
     await Promise.allSettled(releases);
   }
@@ -223,7 +256,8 @@ export class Claims {
     const name = `${leaseMs} ${worker}`;
     desk = this.#desks.get(name);
     if (desk === undefined) {
-      desk = { worker, leaseMs, claims: [], line: [], giving: [], answeredAt: -Infinity, fetched: 0, ahead: 0 };
+      const ahead = new Ahead();
+      desk = { worker, leaseMs, claims: [], line: [], early: [], ahead, giving: [], answeredAt: -Infinity, fetched: 0 };
       this.#desks.set(name, desk);
     }
     this.#lastDesk = desk;
@@ -233,9 +267,8 @@ export class Claims {
   /** A slot that was promised to a level that has waited too long is not for anybody else. */
   #openDesk(isFirst: boolean): Desk | undefined {
     if (!isFirst && this.#impatient.size > 0) {
-      let open = 0;
+      let open = -this.#promised();
       for (const desk of this.#desks.values()) open += Math.max(0, wantedBy(desk) - desk.line.length);
-      for (const level of this.#impatient) open -= this.#asked[level] ?? 0;
       if (open <= 0) return undefined;
     }
     return this.#lackingDesk();
@@ -246,13 +279,21 @@ export class Claims {
     return undefined;
   }
 
-  /** Slots that nothing on its way will fill. */
-  #lack(): number {
+  /** Slots of levels that have waited too long. */
+  #promised(): number {
+    let promised = 0;
+    for (const level of this.#impatient) promised += this.#asked[level] ?? 0;
+    return promised;
+  }
+
+  /** Slots that nothing on its way was asked for to fill; and, if told so, those that will come free in a moment, less what is early. */
+  #lack(withAhead: boolean): number {
     let lack = 0;
     for (const [name, desk] of this.#desks) {
       const wanted = wantedBy(desk);
-      lack += Math.max(0, wanted - desk.line.length - desk.giving.length);
-      if (wanted > 0 || desk.line.length + desk.ahead > 0) continue;
+      const { ahead, early } = desk;
+      lack += Math.max(0, wanted - comingTo(desk) + (withAhead ? ahead.depth : early.length));
+      if (wanted > 0 || comingTo(desk) + ahead.depth > 0) continue;
       this.#desks.delete(name);
       this.#lastDesk = undefined;
     }
@@ -261,20 +302,16 @@ export class Claims {
     return lack;
   }
 
-  #ahead(): number {
-    let ahead = 0;
-    for (const desk of this.#desks.values()) ahead += desk.ahead;
-    return ahead;
-  }
-
-  #begin(level: number, token: Token, desk: Desk): void {
-    const coming: Coming = { level, since: this.#clock.monotonic(), isFetched: true, held: undefined };
-    desk.line.push(coming);
+  #begin(desk: Desk, line: Coming[], { level, token, isFirst }: Arrived): void {
+    const since = this.#clock.monotonic();
+    const coming: Coming = { level, since, isFetched: true, isFirst, held: undefined, isUnwanted: false };
+    line.push(coming);
     this.#plan(SLOW_MS);
     const start: Promise<void> = this.#start(token, desk).then((held) => {
       coming.since = this.#clock.monotonic();
       coming.held = held;
-      if (held === undefined) desk.line.splice(desk.line.indexOf(coming), 1);
+      if (held === undefined) forget(desk, coming);
+      else if (coming.isUnwanted) this.#release(coming);
       else this.#plan(RESERVED_MS);
       this.#starts.delete(start);
       this.stir();
@@ -295,7 +332,7 @@ export class Claims {
       const fetched = this.#fetched[from];
       const desk = fetched === undefined ? undefined : this.#openDesk(fetched.isFirst);
       if (desk === undefined || fetched === undefined) break;
-      this.#begin(fetched.level, fetched.token, desk);
+      this.#begin(desk, desk.line, fetched);
     }
     this.#fetched.splice(0, from);
   }
@@ -315,16 +352,15 @@ export class Claims {
     }
     if (!this.#resting) this.#askImpatient();
     this.#startFetched();
-    for (const desk of this.#desks.values()) if (desk.claims.length > 0 && desk.line.length > 0) desk.fetched = 0;
+    for (const desk of this.#desks.values()) if (desk.claims.length > 0 && comingTo(desk) > 0) desk.fetched = 0;
+    this.#gatherFirst();
     for (let level = 0; level < this.#store.levels; level += 1) {
-      if (!this.#gather(level)) break;
+      const isWhole = this.#gather(level);
       // More of it may come in a moment.
       if (this.#busy.has(level) || (this.#unsure[level] ?? []).length > 0) break;
-      if (this.#pulls.isStanding(level) || this.#resting) continue;
-      const want = this.#wantAt(level);
-      if (want <= 0) continue;
-      void this.#ask(level, want);
-      break;
+      const want = this.#pulls.isStanding(level) || this.#resting ? 0 : this.#wantAt(level);
+      if (want > 0) void this.#ask(level, want);
+      if (want > 0 || !isWhole) break;
     }
     for (const desk of this.#desks.values()) {
       if (desk.giving.length === 0) continue;
@@ -332,36 +368,56 @@ export class Claims {
       desk.answeredAt = this.#answeredAt;
       desk.claims[0]?.answer(desk.giving.splice(0));
       // The next claim is answered in a turn of its own.
-      if (desk.claims.length > 0 && desk.line.length > 0) this.stir();
+      if (desk.claims.length > 0 && comingTo(desk) > 0) this.stir();
     }
   }
 
   /** What settlements on their way will fill is left to them; but always one for what is more urgent than that. */
   #wantAt(level: number): number {
     const { count, level: next } = this.#leases.goingOn;
-    const lack = this.#lack() + this.#ahead() - this.#fetched.length;
+    const lack = this.#lack(true) - this.#fetched.length;
     return Math.max(lack - count, count > 0 && lack > 0 && level < next ? 1 : 0);
+  }
+
+  /** What has waited too long is given out whatever else comes. */
+  #gatherFirst(): void {
+    for (const desk of this.#desks.values()) {
+      const most = desk.claims[0]?.request.max ?? 0;
+      desk.line = desk.line.filter(
+        (coming) => !coming.isFirst || desk.giving.length >= most || !this.#give(desk, coming),
+      );
+    }
+  }
+
+  /** False: it is not there yet. */
+  #give(desk: Desk, { held, isFetched }: Coming): boolean {
+    if (held === undefined) return false;
+    if (held.over || held.session.dead) return true;
+    desk.giving.push(this.#leases.grant(held));
+    if (isFetched) desk.fetched += 1;
+    return true;
   }
 
   /** What of one level can be given out. False: something of it comes in a moment, and what is less urgent has to wait. */
   #gather(level: number): boolean {
     const slow = this.#clock.monotonic() - SLOW_MS;
+    const promised = this.#promised();
     let isWhole = true;
     for (const desk of this.#desks.values()) {
       const [claim] = desk.claims;
       if (claim === undefined) continue;
+      let most = claim.request.max;
       let isOpen = true;
-      desk.line = desk.line.filter(({ held, level: its, since, isFetched }) => {
-        if (its !== level || !isOpen || desk.giving.length >= claim.request.max) return true;
-        if (held === undefined) {
-          isOpen = since < slow;
-          return true;
-        }
-        if (held.over || held.session.dead) return false;
-        desk.giving.push(this.#leases.grant(held));
-        if (isFetched) desk.fetched += 1;
-        return false;
-      });
+      const stays = (coming: Coming): boolean => {
+        if (coming.level !== level || !isOpen || desk.giving.length >= most) return true;
+        if (this.#give(desk, coming)) return false;
+        isOpen = coming.since < slow;
+        return true;
+      };
+      desk.line = desk.line.filter(stays);
+      // What is in line, or promised, has its slots.
+      most -= desk.line.length + promised;
+      desk.early = desk.early.filter(stays);
       isWhole &&= isOpen;
     }
     return isWhole;
@@ -390,7 +446,7 @@ export class Claims {
 
   /** Some grants go out of turn to the level that has waited longest, if that is longer than its patience. */
   #askImpatient(): void {
-    const lack = this.#lack() - this.#leases.goingOn.count;
+    const lack = this.#lack(false) - this.#leases.goingOn.count;
     if (lack <= 0) return;
     const [patienceMs] = Array.from(this.#desks.values()).flatMap(({ claims }) =>
       claims.map(({ request }) => request.patienceMs),
@@ -456,11 +512,16 @@ export class Claims {
     this.#fetched = this.#fetched.filter(({ since }) => now - since < FETCHED_MS);
     let next = Math.min(...this.#fetched.map(({ since }) => since + FETCHED_MS));
     for (const desk of this.#desks.values()) {
-      if (now - desk.answeredAt >= FETCHED_MS) desk.ahead = 0;
-      const unwanted = desk.line.filter(({ held, since }) => held !== undefined && now - since >= RESERVED_MS);
-      desk.line = desk.line.filter((coming) => !unwanted.includes(coming));
-      for (const { held } of unwanted) if (held !== undefined) this.#store.background(this.#leases.release(held));
-      for (const { held, since } of desk.line)
+      if (now - desk.answeredAt >= FETCHED_MS) desk.ahead.end();
+      const unwanted = [...desk.line, ...desk.early].filter(
+        ({ held, since }) => held !== undefined && now - since >= RESERVED_MS,
+      );
+      if (unwanted.length > 0) desk.ahead.wasTooMany();
+      for (const coming of unwanted) {
+        forget(desk, coming);
+        this.#release(coming);
+      }
+      for (const { held, since } of [...desk.line, ...desk.early])
         if (held !== undefined || now - since < SLOW_MS)
           next = Math.min(next, since + (held === undefined ? SLOW_MS : RESERVED_MS));
     }
@@ -480,6 +541,11 @@ export class Claims {
       .finally(() => this.#goingBack.delete(back));
     this.#goingBack.add(back);
   }
+}
+
+function forget(desk: Desk, coming: Coming): void {
+  desk.line = desk.line.filter((other) => other !== coming);
+  desk.early = desk.early.filter((other) => other !== coming);
 }
 
 function readToken({ consumer, data, reply, sequence, subject }: Pulled): Token | undefined {

@@ -1,4 +1,5 @@
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
+import type { Ahead } from "./ahead.ts";
 import type { Held } from "./own-leases.ts";
 
 /** A call that waits for keys. */
@@ -14,14 +15,15 @@ export interface Desk {
   readonly claims: WaitingClaim[];
   /** In the order in which they came, and are given out. */
   line: Coming[];
+  /** The same, for claims that are to come. */
+  early: Coming[];
+  readonly ahead: Ahead;
   /** What the claim that is first is answered with, at the end of the turn. */
   readonly giving: Grant[];
   /** Of the last answer. */
   answeredAt: number;
   /** Of the last answer: keys that were fetched for it. The others went on by themselves. */
   fetched: number;
-  /** How many keys will probably have to be fetched for it in a moment. */
-  ahead: number;
 }
 
 /** A key that is being started, or was, for a claim that waits or will come in a moment. */
@@ -29,8 +31,17 @@ export interface Coming {
   readonly level: number;
   since: number;
   readonly isFetched: boolean;
+  /** Its level has waited too long: it is given out before anything else. */
+  readonly isFirst: boolean;
   /** Undefined while it is being started. */
   held: Held | undefined;
+  /** It goes back as soon as it is started. */
+  isUnwanted: boolean;
+}
+
+/** Keys that are on their way to it. */
+export function comingTo({ line, early, giving }: Desk): number {
+  return line.length + early.length + giving.length;
 }
 
 /** Slots that its claims have. */

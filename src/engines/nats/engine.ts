@@ -159,6 +159,7 @@ export class NatsEngine implements port.Engine {
     await this.#run("a pause", async () => {
       const room = this.#room(queue);
       if (key !== undefined) {
+        if (paused) room.giveBack();
         await pauseKey(room.store, key, paused);
         return;
       }

@@ -135,6 +135,11 @@ export class QueueRoom {
     await Promise.allSettled(this.#background);
   }
 
+  /** What was started for workers that have yet to ask goes back. */
+  giveBack(): void {
+    this.#claims?.giveBack();
+  }
+
   knowPaused(paused: boolean): void {
     this.#hear({ levels: this.levels, paused });
   }
@@ -227,7 +232,8 @@ export class QueueRoom {
   #hear({ paused }: QueueRecord): void {
     this.#paused = paused;
     // A pull that stood while its consumer was paused is not woken by the server.
-    if (!paused) this.#claims?.lookAnew();
+    if (paused) this.giveBack();
+    else this.#claims?.lookAnew();
   }
 
   #inBackground(work: Promise<unknown>): void {

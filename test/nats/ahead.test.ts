@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import type { Engine, Submission } from "../../src/engine/port.ts";
+import { openNatsUrl } from "../../src/engines/nats/index.ts";
+import { addAheadTests } from "../ahead-suite.ts";
+import { claim, entry } from "../cars.ts";
+import { NatsDesk } from "./desk.ts";
+
+addAheadTests(async (context) => {
+  const { server } = await NatsDesk.withServer(context);
+  const other = await openNatsUrl(server.url);
+  return {
+    engine: await openNatsUrl(server.url),
+    other,
+    leased: async () => (await other.queues({ queue: "cars" }))[0]?.running ?? 0,
+  };
+});
+
+const WITHIN_MS = 20_000;
+const SLOTS = 16;
+const KEYS = 2_000;
+const PATIENCE_MS = 50;
+
+/** Levels in the order in which a worker whose items take no time was given them. */
+async function workOff(engine: Engine, count: number, meanwhile: (done: number) => void): Promise<readonly string[]> {
+  const levels: string[] = [];
+  const settled: Promise<unknown>[] = [];
+  const request = { ...claim, max: SLOTS, patienceMs: PATIENCE_MS, signal: AbortSignal.timeout(WITHIN_MS) };
+  while (levels.length < count) {
+    const grants = await engine.claim(request);
+    assert.ok(grants.length > 0);
+    levels.push(...grants.map(({ item }) => item.level));
+    settled.push(engine.settle(grants.map(({ lease }) => ({ lease, ending: { type: "done" } }))));
+    meanwhile(levels.length);
+  }
+  await Promise.all(settled);
+  return levels;
+}
+
+async function open(context: TestContext, url: string): Promise<Engine> {
+  const engine = await openNatsUrl(url);
+  context.after(() => engine.close());
+  await engine.declare({ queue: "cars" });
+  return engine;
+}
+
+function cars(count: number, level: string): readonly Submission[] {
+  return Array.from({ length: count }, (_, n) => ({ ...entry, level, queueLimit: 10_000, key: `${level}${n}` }));
+}
+
+test("what has waited too long has its turns, however much is started ahead", { timeout: 60_000 }, async (context) => {
+  const { server } = await NatsDesk.withServer(context);
+  const engine = await open(context, server.url);
+  await engine.submit([...cars(50, "low"), ...cars(KEYS, "high")]);
+  const levels = await workOff(engine, KEYS + 50, () => undefined);
+  const last = levels.lastIndexOf("low");
+  assert.ok(last < KEYS, `the last of 50 came after ${last} of ${KEYS + 50}`);
+});
+
+test("what is urgent goes before what is started ahead", { timeout: 60_000 }, async (context) => {
+  const { server } = await NatsDesk.withServer(context);
+  const engine = await open(context, server.url);
+  await engine.submit(cars(KEYS, "low"));
+  let accepted: Promise<unknown> | undefined;
+  let acceptedAt = KEYS;
+  const levels = await workOff(engine, KEYS + 1, (done) => {
+    if (done < KEYS / 2 || accepted !== undefined) return;
+    accepted = engine.submit(cars(1, "high")).then(() => (acceptedAt = done));
+  });
+  await accepted;
+  const after = levels.indexOf("high") - acceptedAt;
+  // Its delivery comes behind those that were asked for before, at most as many as are started ahead and a few claims.
+  assert.ok(after < 400, `it came ${after} items after it was accepted`);
+});
