@@ -245,7 +245,7 @@ export class Claims {
     for (const { token } of this.#fetched.splice(0)) this.#giveBack(token);
     for (const unsure of this.#unsure) for (const token of unsure.splice(0)) this.#giveBack(token);
     await Promise.allSettled(this.#starts);
-    const left = Array.from(this.#desks.values()).flatMap(({ line, early }) => [...line.splice(0), ...early.splice(0)]);
+    const left = Array.from(this.#desks.values()).flatMap(({ line, early }) => line.splice(0).concat(early.splice(0)));
     const releases = left.flatMap(({ held }) => (held === undefined ? [] : [this.#leases.release(held)]));
     await Promise.allSettled(releases);
   }
