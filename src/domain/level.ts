@@ -8,7 +8,7 @@ export const DEFAULT_LEVELS: readonly string[] = ["high", "normal", "low"];
 const MOST_LEVELS = 16;
 
 /** After this many choices that were strict, one may go to a level that has waited too long. */
-const STRICT_CHOICES_BETWEEN = 3;
+export const STRICT_CHOICES_BETWEEN = 3;
 
 export function checkLevels(levels: readonly string[], field = "levels"): readonly string[] {
   const isList: boolean = Array.isArray(levels);

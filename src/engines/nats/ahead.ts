@@ -1,5 +1,5 @@
-/** A worker that asks again so soon is one for which keys are started before it asks. */
-const QUICK_MS = 20;
+/** A worker that asks again so soon is quick: what comes for it meanwhile is worth keeping for so long. */
+export const QUICK_MS = 20;
 /** After so many keys in a row, each at once: for fewer it is not worth it, and what is given back loses its place. */
 const LONG_RUN = 128;
 /** No more than it works off in so long: others could have had them meanwhile. */

@@ -5,10 +5,9 @@
  * and started while it is at work, and given back when it does not come.
  */
 import type { Clock, Timer } from "../../domain/clock.ts";
-import { LevelChooser } from "../../domain/level.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { decodeState } from "./codec.ts";
-import { Ahead } from "./ahead.ts";
+import { Ahead, QUICK_MS } from "./ahead.ts";
 import { type Coming, comingTo, type Desk, wantedBy, type WaitingClaim } from "./desk.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
 import { Lag } from "./lag.ts";
@@ -16,14 +15,13 @@ import type { Held } from "./own-leases.ts";
 import type { Leases, Token } from "./leases.ts";
 import type { Pulled, Pulls } from "./pulls.ts";
 import { lastToken } from "./subjects.ts";
+import { Turns } from "./turns.ts";
 import type { Wire } from "./wire.ts";
 
-/** A grant that was made in advance is given back when nobody asks for it. */
-const RESERVED_MS = 25;
+/** A grant that was made in advance is given back when nobody asks for it: whoever is quick would have. */
+const RESERVED_MS: number = QUICK_MS + 5;
 /** One that takes longer to start is overtaken by those behind it. */
 const SLOW_MS = 1_000;
-/** A worker that asks again so soon is one for which keys are fetched ahead; and so long they are kept for it. */
-const FETCHED_MS = 20;
 /** More would only wait longer. */
 const MOST_FETCHED = 256;
 /** After something failed: the server is away, choosing a leader, or full. */
@@ -47,7 +45,7 @@ export class Claims {
   readonly #wire: Wire;
   readonly #clock: Clock;
   readonly #takeIn: () => Promise<unknown> | undefined;
-  readonly #chooser = new LevelChooser();
+  readonly #turns = new Turns();
   readonly #desks = new Map<string, Desk>();
   /** Most processes have one worker. */
   #lastDesk: Desk | undefined;
@@ -112,13 +110,15 @@ export class Claims {
         answer: (grants) => {
           request.signal.removeEventListener("abort", giveUp);
           desk.claims.splice(desk.claims.indexOf(claim), 1);
+          // Will it come back?
+          this.#plan(QUICK_MS);
           resolve(grants);
         },
       };
       request.signal.addEventListener("abort", giveUp);
       desk.claims.push(claim);
       const now = this.#clock.monotonic();
-      this.#isQuick = now - this.#answeredAt < FETCHED_MS;
+      this.#isQuick = now - this.#answeredAt < QUICK_MS;
       desk.ahead.ask(desk.fetched, now - desk.answeredAt, !desk.early.some(({ held }) => held !== undefined));
       this.stir();
     });
@@ -189,7 +189,7 @@ export class Claims {
 
   /** It was wanted when it was asked for. A worker that comes back for more at once, and is between two claims, will want it in a moment. */
   #mayKeep(): boolean {
-    const wasJustAnswered = this.#clock.monotonic() - this.#answeredAt < FETCHED_MS;
+    const wasJustAnswered = this.#clock.monotonic() - this.#answeredAt < QUICK_MS;
     return this.#isQuick && wasJustAnswered && this.#fetched.length < MOST_FETCHED;
   }
 
@@ -289,13 +289,8 @@ export class Claims {
   /** Slots that nothing on its way was asked for to fill; and, if told so, those that will come free in a moment, less what is early. */
   #lack(withAhead: boolean): number {
     let lack = 0;
-    for (const [name, desk] of this.#desks) {
-      const wanted = wantedBy(desk);
-      const { ahead, early } = desk;
-      lack += Math.max(0, wanted - comingTo(desk) + (withAhead ? ahead.depth : early.length));
-      if (wanted > 0 || comingTo(desk) + ahead.depth > 0) continue;
-      this.#desks.delete(name);
-      this.#lastDesk = undefined;
+    for (const desk of this.#desks.values()) {
+      lack += Math.max(0, wantedBy(desk) - comingTo(desk) + (withAhead ? desk.ahead.depth : desk.early.length));
     }
     for (const asked of this.#asked) lack -= asked;
     for (const { length } of this.#unsure) lack -= length;
@@ -312,7 +307,7 @@ export class Claims {
       coming.held = held;
       if (held === undefined) forget(desk, coming);
       else if (coming.isUnwanted) this.#release(coming);
-      else this.#plan(RESERVED_MS);
+      this.#plan(RESERVED_MS);
       this.#starts.delete(start);
       this.stir();
     });
@@ -321,7 +316,7 @@ export class Claims {
 
   #keep(level: number, token: Token, isFirst: boolean): void {
     this.#fetched.push({ level, isFirst, token, since: this.#clock.monotonic() });
-    this.#plan(FETCHED_MS);
+    this.#plan(QUICK_MS);
   }
 
   #startFetched(): void {
@@ -390,10 +385,11 @@ export class Claims {
   }
 
   /** False: it is not there yet. */
-  #give(desk: Desk, { held, isFetched }: Coming): boolean {
+  #give(desk: Desk, { held, isFetched, isFirst }: Coming): boolean {
     if (held === undefined) return false;
     if (held.over || held.session.dead) return true;
     desk.giving.push(this.#leases.grant(held));
+    if (!isFirst) this.#turns.count();
     if (isFetched) desk.fetched += 1;
     return true;
   }
@@ -455,11 +451,12 @@ export class Claims {
     const now = this.#clock.wall();
     const waited = this.#seenAt.map((at, level) => (this.#pulls.isStanding(level) ? 0 : now - at));
     const longest = Math.max(...waited.slice(1));
-    if (longest <= patienceMs) return;
+    if (longest <= patienceMs) {
+      this.#turns.forget();
+      return;
+    }
     const level = waited.lastIndexOf(longest);
-    if (this.#busy.has(level)) return;
-    let turns = 0;
-    for (let grant = 0; grant < lack; grant += 1) if ((this.#chooser.choose(waited, patienceMs) ?? 0) > 0) turns += 1;
+    const turns = this.#busy.has(level) ? 0 : this.#turns.take(lack);
     if (turns === 0) return;
     this.#impatient.add(level);
     void this.#ask(level, turns);
@@ -496,6 +493,7 @@ export class Claims {
   }
 
   #plan(delayMs: number): void {
+    if (this.#closed) return;
     const at = this.#clock.monotonic() + delayMs;
     if (this.#timer !== undefined && this.#timerAt <= at) return;
     this.#timer?.cancel();
@@ -503,27 +501,35 @@ export class Claims {
     this.#timer = this.#clock.setTimer(delayMs, () => this.#letGo());
   }
 
-  /** What nobody came for goes back; what is slow is waited for no more. */
+  /** What nobody came for goes back, and its desk is no more; what is slow is waited for no more. */
   #letGo(): void {
     this.#timer = undefined;
     if (this.#closed) return;
     const now = this.#clock.monotonic();
-    for (const { token } of this.#fetched.filter(({ since }) => now - since >= FETCHED_MS)) this.#giveBack(token);
-    this.#fetched = this.#fetched.filter(({ since }) => now - since < FETCHED_MS);
-    let next = Math.min(...this.#fetched.map(({ since }) => since + FETCHED_MS));
-    for (const desk of this.#desks.values()) {
-      if (now - desk.answeredAt >= FETCHED_MS) desk.ahead.end();
-      const unwanted = [...desk.line, ...desk.early].filter(
-        ({ held, since }) => held !== undefined && now - since >= RESERVED_MS,
-      );
-      if (unwanted.length > 0) desk.ahead.wasTooMany();
-      for (const coming of unwanted) {
-        forget(desk, coming);
-        this.#release(coming);
+    for (const { token } of this.#fetched.filter(({ since }) => now - since >= QUICK_MS)) this.#giveBack(token);
+    this.#fetched = this.#fetched.filter(({ since }) => now - since < QUICK_MS);
+    let next = Math.min(...this.#fetched.map(({ since }) => since + QUICK_MS));
+    for (const [name, desk] of this.#desks) {
+      const isAwaited = desk.claims.length > 0;
+      const isGone = !isAwaited && now - desk.answeredAt >= QUICK_MS;
+      if (isGone) desk.ahead.end();
+      else if (!isAwaited) next = Math.min(next, desk.answeredAt + QUICK_MS);
+      let isTooMuch = false;
+      for (const coming of [...desk.line, ...desk.early]) {
+        const { held, since } = coming;
+        const endsAt = since + (held === undefined ? SLOW_MS : RESERVED_MS);
+        if (held !== undefined && isAwaited) continue;
+        if (now < endsAt) next = Math.min(next, endsAt);
+        else if (held !== undefined) {
+          isTooMuch = true;
+          forget(desk, coming);
+          this.#release(coming);
+        }
       }
-      for (const { held, since } of [...desk.line, ...desk.early])
-        if (held !== undefined || now - since < SLOW_MS)
-          next = Math.min(next, since + (held === undefined ? SLOW_MS : RESERVED_MS));
+      if (isTooMuch) desk.ahead.wasTooMany();
+      if (!isGone || comingTo(desk) > 0) continue;
+      this.#desks.delete(name);
+      this.#lastDesk = undefined;
     }
     if (next !== Number.POSITIVE_INFINITY) this.#plan(next - now + 1);
     this.stir();
