@@ -7,8 +7,8 @@
 import type { Clock, Timer } from "../../domain/clock.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { decodeState } from "./codec.ts";
-import { Ahead, QUICK_MS } from "./ahead.ts";
-import { type Coming, comingTo, type Desk, wantedBy, type WaitingClaim } from "./desk.ts";
+import { QUICK_MS } from "./ahead.ts";
+import { type Coming, Desk, type Patience, type WaitingClaim } from "./desk.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
 import { Lag } from "./lag.ts";
 import type { Held } from "./own-leases.ts";
@@ -95,8 +95,7 @@ export class Claims {
   goesOn(level: number): boolean {
     if (this.#closed || this.#openDesk(false) === undefined) return false;
     for (const fetched of this.#fetched) if (fetched.isFirst || fetched.level < level) return false;
-    if (level === 0) return true;
-    for (const { early } of this.#desks.values()) for (const coming of early) if (coming.level < level) return false;
+    for (const desk of this.#desks.values()) if (desk.hasEarlier(level)) return false;
     return true;
   }
 
@@ -116,10 +115,9 @@ export class Claims {
         },
       };
       request.signal.addEventListener("abort", giveUp);
-      desk.claims.push(claim);
       const now = this.#clock.monotonic();
       this.#isQuick = now - this.#answeredAt < QUICK_MS;
-      desk.ahead.ask(desk.fetched, now - desk.answeredAt, !desk.early.some(({ held }) => held !== undefined));
+      desk.ask(claim, now);
       this.stir();
     });
   }
@@ -171,8 +169,8 @@ export class Claims {
     const isFirst = this.#impatient.has(level);
     const early = this.#closed || isFirst ? undefined : this.#earlyDesk(token);
     const desk = this.#closed || early !== undefined ? undefined : this.#openDesk(isFirst);
-    if (early !== undefined) this.#begin(early, early.early, { level, token, isFirst });
-    else if (desk !== undefined) this.#begin(desk, desk.line, { level, token, isFirst });
+    if (early !== undefined) this.#begin(early, { level, token, isFirst }, true);
+    else if (desk !== undefined) this.#begin(desk, { level, token, isFirst });
     else if (!this.#closed && (isFirst || this.#mayKeep())) this.#keep(level, token, isFirst);
     else this.#giveBack(token);
   }
@@ -180,10 +178,7 @@ export class Claims {
   /** Whose worker will want it in a moment. One that was tried before is not started for nothing: it must not be blamed for a crash. */
   #earlyDesk({ seen }: Token): Desk | undefined {
     if ((seen.state.items[0]?.attempts ?? 0) > 0) return undefined;
-    for (const desk of this.#desks.values()) {
-      const { depth } = desk.ahead;
-      if (depth > 0 && comingTo(desk) < wantedBy(desk) + depth) return desk;
-    }
+    for (const desk of this.#desks.values()) if (desk.ahead.depth > 0 && desk.lackAhead > 0) return desk;
     return undefined;
   }
 
@@ -196,7 +191,7 @@ export class Claims {
   /** The next item of a key that was just settled, under a lease that was made with it. */
   reserve(held: Held): void {
     const since = this.#clock.monotonic();
-    this.#deskOf(held.worker, held.session.leaseMs).line.push({
+    this.#deskOf(held.worker, held.session.leaseMs).add({
       level: held.item?.level ?? 0,
       since,
       isFetched: false,
@@ -211,10 +206,7 @@ export class Claims {
   /** What was fetched or started for claims that have yet to come goes back. */
   giveBack(): void {
     for (const { token } of this.#fetched.splice(0)) this.#giveBack(token);
-    for (const desk of this.#desks.values()) {
-      desk.ahead.end();
-      for (const coming of desk.early.splice(0)) this.#release(coming);
-    }
+    for (const desk of this.#desks.values()) for (const coming of desk.takeEarly()) this.#release(coming);
   }
 
   #release(coming: Coming): void {
@@ -245,7 +237,7 @@ export class Claims {
     for (const { token } of this.#fetched.splice(0)) this.#giveBack(token);
     for (const unsure of this.#unsure) for (const token of unsure.splice(0)) this.#giveBack(token);
     await Promise.allSettled(this.#starts);
-    const left = Array.from(this.#desks.values()).flatMap(({ line, early }) => line.splice(0).concat(early.splice(0)));
+    const left = Array.from(this.#desks.values()).flatMap((desk) => desk.takeAll());
     const releases = left.flatMap(({ held }) => (held === undefined ? [] : [this.#leases.release(held)]));
     await Promise.allSettled(releases);
   }
@@ -256,26 +248,30 @@ export class Claims {
     const name = `${leaseMs} ${worker}`;
     desk = this.#desks.get(name);
     if (desk === undefined) {
-      const ahead = new Ahead();
-      desk = { worker, leaseMs, claims: [], line: [], early: [], ahead, giving: [], answeredAt: -Infinity, fetched: 0 };
+      desk = new Desk(worker, leaseMs, (coming, held) => this.#grant(coming, held));
       this.#desks.set(name, desk);
     }
     this.#lastDesk = desk;
     return desk;
   }
 
+  #grant({ isFirst }: Coming, held: Held): Grant {
+    if (!isFirst) this.#turns.count();
+    return this.#leases.grant(held);
+  }
+
   /** A slot that was promised to a level that has waited too long is not for anybody else. */
   #openDesk(isFirst: boolean): Desk | undefined {
     if (!isFirst && this.#impatient.size > 0) {
       let open = -this.#promised();
-      for (const desk of this.#desks.values()) open += Math.max(0, wantedBy(desk) - desk.line.length);
+      for (const desk of this.#desks.values()) open += desk.open;
       if (open <= 0) return undefined;
     }
     return this.#lackingDesk();
   }
 
   #lackingDesk(): Desk | undefined {
-    for (const desk of this.#desks.values()) if (wantedBy(desk) > desk.line.length) return desk;
+    for (const desk of this.#desks.values()) if (desk.open > 0) return desk;
     return undefined;
   }
 
@@ -289,23 +285,21 @@ export class Claims {
   /** Slots that nothing on its way was asked for to fill; and, if told so, those that will come free in a moment, less what is early. */
   #lack(withAhead: boolean): number {
     let lack = 0;
-    for (const desk of this.#desks.values()) {
-      lack += Math.max(0, wantedBy(desk) - comingTo(desk) + (withAhead ? desk.ahead.depth : desk.early.length));
-    }
+    for (const desk of this.#desks.values()) lack += withAhead ? desk.lackAhead : desk.lack;
     for (const asked of this.#asked) lack -= asked;
     for (const { length } of this.#unsure) lack -= length;
     return lack;
   }
 
-  #begin(desk: Desk, line: Coming[], { level, token, isFirst }: Arrived): void {
+  #begin(desk: Desk, { level, token, isFirst }: Arrived, isEarly = false): void {
     const since = this.#clock.monotonic();
     const coming: Coming = { level, since, isFetched: true, isFirst, held: undefined, isUnwanted: false };
-    line.push(coming);
+    desk.add(coming, isEarly);
     this.#plan(SLOW_MS);
     const start: Promise<void> = this.#start(token, desk).then((held) => {
       coming.since = this.#clock.monotonic();
       coming.held = held;
-      if (held === undefined) forget(desk, coming);
+      if (held === undefined) desk.forget(coming);
       else if (coming.isUnwanted) this.#release(coming);
       this.#plan(RESERVED_MS);
       this.#starts.delete(start);
@@ -327,7 +321,7 @@ export class Claims {
       const fetched = this.#fetched[from];
       const desk = fetched === undefined ? undefined : this.#openDesk(fetched.isFirst);
       if (desk === undefined || fetched === undefined) break;
-      this.#begin(desk, desk.line, fetched);
+      this.#begin(desk, fetched);
     }
     this.#fetched.splice(0, from);
   }
@@ -347,8 +341,7 @@ export class Claims {
     }
     if (!this.#resting) this.#askImpatient();
     this.#startFetched();
-    for (const desk of this.#desks.values()) if (desk.claims.length > 0 && comingTo(desk) > 0) desk.fetched = 0;
-    this.#gatherFirst();
+    for (const desk of this.#desks.values()) desk.gatherFirst();
     for (let level = 0; level < this.#store.levels; level += 1) {
       const isWhole = this.#gather(level);
       // More of it may come in a moment.
@@ -363,7 +356,7 @@ export class Claims {
       desk.answeredAt = this.#answeredAt;
       desk.claims[0]?.answer(desk.giving.splice(0));
       // The next claim is answered in a turn of its own.
-      if (desk.claims.length > 0 && comingTo(desk) > 0) this.stir();
+      if (desk.claims.length > 0 && desk.coming > 0) this.stir();
     }
   }
 
@@ -374,48 +367,12 @@ export class Claims {
     return Math.max(lack - count, count > 0 && lack > 0 && level < next ? 1 : 0);
   }
 
-  /** What has waited too long is given out whatever else comes. */
-  #gatherFirst(): void {
-    for (const desk of this.#desks.values()) {
-      const most = desk.claims[0]?.request.max ?? 0;
-      desk.line = desk.line.filter(
-        (coming) => !coming.isFirst || desk.giving.length >= most || !this.#give(desk, coming),
-      );
-    }
-  }
-
-  /** False: it is not there yet. */
-  #give(desk: Desk, { held, isFetched, isFirst }: Coming): boolean {
-    if (held === undefined) return false;
-    if (held.over || held.session.dead) return true;
-    desk.giving.push(this.#leases.grant(held));
-    if (!isFirst) this.#turns.count();
-    if (isFetched) desk.fetched += 1;
-    return true;
-  }
-
   /** What of one level can be given out. False: something of it comes in a moment, and what is less urgent has to wait. */
   #gather(level: number): boolean {
-    const slow = this.#clock.monotonic() - SLOW_MS;
+    const patience = this.#patience();
     const promised = this.#promised();
     let isWhole = true;
-    for (const desk of this.#desks.values()) {
-      const [claim] = desk.claims;
-      if (claim === undefined) continue;
-      let most = claim.request.max;
-      let isOpen = true;
-      const stays = (coming: Coming): boolean => {
-        if (coming.level !== level || !isOpen || desk.giving.length >= most) return true;
-        if (this.#give(desk, coming)) return false;
-        isOpen = coming.since < slow;
-        return true;
-      };
-      desk.line = desk.line.filter(stays);
-      // What is in line, or promised, has its slots.
-      most -= desk.line.length + promised;
-      desk.early = desk.early.filter(stays);
-      isWhole &&= isOpen;
-    }
+    for (const desk of this.#desks.values()) if (!desk.gather(level, promised, patience)) isWhole = false;
     return isWhole;
   }
 
@@ -492,6 +449,10 @@ export class Claims {
     });
   }
 
+  #patience(): Patience {
+    return { now: this.#clock.monotonic(), slowMs: SLOW_MS, reservedMs: RESERVED_MS };
+  }
+
   #plan(delayMs: number): void {
     if (this.#closed) return;
     const at = this.#clock.monotonic() + delayMs;
@@ -505,29 +466,17 @@ export class Claims {
   #letGo(): void {
     this.#timer = undefined;
     if (this.#closed) return;
-    const now = this.#clock.monotonic();
+    const patience = this.#patience();
+    const { now } = patience;
     for (const { token } of this.#fetched.filter(({ since }) => now - since >= QUICK_MS)) this.#giveBack(token);
     this.#fetched = this.#fetched.filter(({ since }) => now - since < QUICK_MS);
     let next = Math.min(...this.#fetched.map(({ since }) => since + QUICK_MS));
     for (const [name, desk] of this.#desks) {
-      const isAwaited = desk.claims.length > 0;
-      const isGone = !isAwaited && now - desk.answeredAt >= QUICK_MS;
-      if (isGone) desk.ahead.end();
-      else if (!isAwaited) next = Math.min(next, desk.answeredAt + QUICK_MS);
-      let isTooMuch = false;
-      for (const coming of [...desk.line, ...desk.early]) {
-        const { held, since } = coming;
-        const endsAt = since + (held === undefined ? SLOW_MS : RESERVED_MS);
-        if (held !== undefined && isAwaited) continue;
-        if (now < endsAt) next = Math.min(next, endsAt);
-        else if (held !== undefined) {
-          isTooMuch = true;
-          forget(desk, coming);
-          this.#release(coming);
-        }
-      }
-      if (isTooMuch) desk.ahead.wasTooMany();
-      if (!isGone || comingTo(desk) > 0) continue;
+      const goneAt = desk.claims.length > 0 ? Number.POSITIVE_INFINITY : desk.answeredAt + QUICK_MS;
+      if (now >= goneAt) desk.ahead.end();
+      for (const coming of desk.takeUnwanted(patience)) this.#release(coming);
+      next = Math.min(next, desk.nextLook(patience), now >= goneAt ? Number.POSITIVE_INFINITY : goneAt);
+      if (now < goneAt || desk.coming > 0) continue;
       this.#desks.delete(name);
       this.#lastDesk = undefined;
     }
@@ -547,11 +496,6 @@ export class Claims {
       .finally(() => this.#goingBack.delete(back));
     this.#goingBack.add(back);
   }
-}
-
-function forget(desk: Desk, coming: Coming): void {
-  desk.line = desk.line.filter((other) => other !== coming);
-  desk.early = desk.early.filter((other) => other !== coming);
 }
 
 function readToken({ consumer, data, reply, sequence, subject }: Pulled): Token | undefined {

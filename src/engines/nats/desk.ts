@@ -1,29 +1,11 @@
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
-import type { Ahead } from "./ahead.ts";
+import { Ahead } from "./ahead.ts";
 import type { Held } from "./own-leases.ts";
 
 /** A call that waits for keys. */
 export interface WaitingClaim {
   readonly request: ClaimRequest;
   readonly answer: (grants: readonly Grant[]) => void;
-}
-
-/** Where the claims of one worker wait, and what is on its way to them. */
-export interface Desk {
-  readonly worker: string;
-  readonly leaseMs: number;
-  readonly claims: WaitingClaim[];
-  /** In the order in which they came, and are given out. */
-  line: Coming[];
-  /** The same, for claims that are to come. */
-  early: Coming[];
-  readonly ahead: Ahead;
-  /** What the claim that is first is answered with, at the end of the turn. */
-  readonly giving: Grant[];
-  /** Of the last answer. */
-  answeredAt: number;
-  /** Of the last answer: keys that were fetched for it. The others went on by themselves. */
-  fetched: number;
 }
 
 /** A key that is being started, or was, for a claim that waits or will come in a moment. */
@@ -39,14 +21,152 @@ export interface Coming {
   isUnwanted: boolean;
 }
 
-/** Keys that are on their way to it. */
-export function comingTo({ line, early, giving }: Desk): number {
-  return line.length + early.length + giving.length;
+/** How long what comes to a desk is waited for, by the monotonic clock. */
+export interface Patience {
+  readonly now: number;
+  /** Until it is started. */
+  readonly slowMs: number;
+  /** Until somebody asks for it. */
+  readonly reservedMs: number;
 }
 
-/** Slots that its claims have. */
-export function wantedBy({ claims }: Desk): number {
-  let wanted = 0;
-  for (const { request } of claims) wanted += request.max;
-  return wanted;
+/** Where the claims of one worker wait, and what is on its way to them. */
+export class Desk {
+  readonly worker: string;
+  readonly leaseMs: number;
+  readonly claims: WaitingClaim[] = [];
+  readonly ahead: Ahead = new Ahead();
+  /** What the claim that is first is answered with, at the end of the turn. */
+  readonly giving: Grant[] = [];
+  /** Of the last answer. */
+  answeredAt: number = Number.NEGATIVE_INFINITY;
+  readonly #grant: (coming: Coming, held: Held) => Grant;
+  /** In the order in which they came, and are given out. */
+  #line: Coming[] = [];
+  /** The same, for claims that are to come. */
+  #early: Coming[] = [];
+  /** Of the last answer: keys that were fetched for it. The others went on by themselves. */
+  #fetched = 0;
+
+  constructor(worker: string, leaseMs: number, grant: (coming: Coming, held: Held) => Grant) {
+    this.worker = worker;
+    this.leaseMs = leaseMs;
+    this.#grant = grant;
+  }
+
+  /** Slots that its claims have. */
+  get wanted(): number {
+    let wanted = 0;
+    for (const { request } of this.claims) wanted += request.max;
+    return wanted;
+  }
+
+  /** Slots that nothing in line will fill. */
+  get open(): number {
+    return Math.max(0, this.wanted - this.#line.length);
+  }
+
+  /** The same, of what was not given either. */
+  get lack(): number {
+    return Math.max(0, this.wanted - this.#line.length - this.giving.length);
+  }
+
+  /** Slots that nothing will fill, with those that will come free in a moment. */
+  get lackAhead(): number {
+    return Math.max(0, this.wanted + this.ahead.depth - this.coming);
+  }
+
+  /** Keys that are on their way to it. */
+  get coming(): number {
+    return this.#line.length + this.#early.length + this.giving.length;
+  }
+
+  /** Something more urgent than this is here already. */
+  hasEarlier(level: number): boolean {
+    return level > 0 && this.#early.some((coming) => coming.level < level);
+  }
+
+  ask(claim: WaitingClaim, now: number): void {
+    this.claims.push(claim);
+    this.ahead.ask(this.#fetched, now - this.answeredAt, !this.#early.some(({ held }) => held !== undefined));
+  }
+
+  add(coming: Coming, isEarly = false): void {
+    (isEarly ? this.#early : this.#line).push(coming);
+  }
+
+  forget(coming: Coming): void {
+    this.#line = this.#line.filter((other) => other !== coming);
+    this.#early = this.#early.filter((other) => other !== coming);
+  }
+
+  /** What claims that are to come would have been given. */
+  takeEarly(): readonly Coming[] {
+    this.ahead.end();
+    return this.#early.splice(0);
+  }
+
+  takeAll(): readonly Coming[] {
+    return this.#line.splice(0).concat(this.#early.splice(0));
+  }
+
+  /** What has waited too long is given out whatever else comes. */
+  gatherFirst(): void {
+    if (this.claims.length > 0 && this.coming > 0) this.#fetched = 0;
+    const most = this.claims[0]?.request.max ?? 0;
+    this.#line = this.#line.filter((coming) => !coming.isFirst || this.giving.length >= most || !this.#give(coming));
+  }
+
+  /**
+   * What of one level can be given out. False: something of it comes in a moment, and what is less urgent has to wait.
+   *
+   * @param promised slots that are for others than what was started early
+   */
+  gather(level: number, promised: number, { now, slowMs }: Patience): boolean {
+    const [claim] = this.claims;
+    if (claim === undefined) return true;
+    let most = claim.request.max;
+    let isOpen = true;
+    const stays = (coming: Coming): boolean => {
+      if (coming.level !== level || !isOpen || this.giving.length >= most) return true;
+      if (this.#give(coming)) return false;
+      isOpen = now - coming.since > slowMs;
+      return true;
+    };
+    this.#line = this.#line.filter(stays);
+    // What is in line has its slots.
+    most -= this.#line.length + promised;
+    this.#early = this.#early.filter(stays);
+    return isOpen;
+  }
+
+  /** What nobody came for, or could be given while something more urgent was on its way: its lease must not run out here. */
+  takeUnwanted({ now, reservedMs }: Patience): readonly Coming[] {
+    const unwanted = [...this.#line, ...this.#early].filter(
+      ({ held, since }) => held !== undefined && now - since >= reservedMs,
+    );
+    for (const coming of unwanted) this.forget(coming);
+    if (unwanted.length > 0) this.ahead.wasTooMany();
+    return unwanted;
+  }
+
+  /** When to look again whether something was waited for too long. */
+  nextLook({ now, slowMs, reservedMs }: Patience): number {
+    let next = Number.POSITIVE_INFINITY;
+    for (const { held, since } of [...this.#line, ...this.#early]) {
+      const at = since + (held === undefined ? slowMs : reservedMs);
+      if (at > now) next = Math.min(next, at);
+    }
+    return next;
+  }
+
+  /** False: it is not there yet. */
+  #give(coming: Coming): boolean {
+    const { held } = coming;
+    if (held === undefined) return false;
+    if (held.over || held.session.dead) return true;
+    this.giving.push(this.#grant(coming, held));
+    if (coming.isFetched) this.#fetched += 1;
+    return true;
+  }
 }
