@@ -1,4 +1,4 @@
-import { type Clock, instant, type Timer } from "../../domain/clock.ts";
+import { type Clock, instant, pause, type Timer } from "../../domain/clock.ts";
 import { Closed } from "../../domain/errors.ts";
 import type {
   ClaimRequest,
@@ -40,6 +40,8 @@ const DEAF_LOOK_EVERY_MS = 250;
 const ASK_WHAT_IS_DUE_MS = 20;
 /** A server that gave no second connection is asked again after so long. */
 const BESIDE_AGAIN_MS = 30_000;
+/** What could not be given back is given back again after so long: the server is away, or a connection was lost. */
+const GIVE_BACK_AGAIN_MS = 100;
 /** Something is due, but another process is at it: look again soon. */
 const DUE_AGAIN_MS = 5;
 
@@ -381,9 +383,17 @@ export class Store implements LaneWork {
     return grants;
   }
 
-  /** Nobody came for these, or nobody should start them any more. If it cannot be written, they run out by themselves. */
-  #giveBack(leases: readonly Lease[]): void {
-    this.lane.settle(leases.map((lease) => ({ lease, ending: { type: "release" } }))).catch(() => undefined);
+  /** Nobody came for these, or nobody should start them any more. Nobody else would give them back before they run out. */
+  async #giveBack(leases: readonly Lease[]): Promise<void> {
+    for (;;) {
+      try {
+        await this.lane.settle(leases.map((lease) => ({ lease, ending: { type: "release" } })));
+        return;
+      } catch {
+        if (this.#closed) return;
+        await pause(this.#parts.clock, GIVE_BACK_AGAIN_MS);
+      }
+    }
   }
 
   /** What is kept for a worker of the queue is not handed out any more. */
@@ -644,7 +654,7 @@ export class Store implements LaneWork {
   #claimsOf(queue: DeclaredQueue): QueueClaims {
     let claims = this.#claims.get(queue.id);
     if (claims === undefined) {
-      claims = new QueueClaims(queue, this.#parts.clock, (leases) => this.#giveBack(leases));
+      claims = new QueueClaims(queue, this.#parts.clock, (leases) => void this.#giveBack(leases));
       this.#claims.set(queue.id, claims);
     }
     return claims;
