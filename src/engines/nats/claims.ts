@@ -8,7 +8,7 @@ import type { Clock, Timer } from "../../domain/clock.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { decodeState } from "./codec.ts";
 import { QUICK_MS } from "./ahead.ts";
-import { type Coming, Desk, type Patience, type WaitingClaim } from "./desk.ts";
+import { type Coming, Desk, RESERVED_MS, SLOW_MS, type WaitingClaim } from "./desk.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
 import { Lag } from "./lag.ts";
 import type { Held } from "./own-leases.ts";
@@ -18,10 +18,6 @@ import { lastToken } from "./subjects.ts";
 import { Turns } from "./turns.ts";
 import type { Wire } from "./wire.ts";
 
-/** A grant that was made in advance is given back when nobody asks for it: whoever is quick would have. */
-const RESERVED_MS: number = QUICK_MS + 5;
-/** One that takes longer to start is overtaken by those behind it. */
-const SLOW_MS = 1_000;
 /** More would only wait longer. */
 const MOST_FETCHED = 256;
 /** After something failed: the server is away, choosing a leader, or full. */
@@ -285,7 +281,7 @@ export class Claims {
   /** Slots that nothing on its way was asked for to fill; and, if told so, those that will come free in a moment, less what is early. */
   #lack(withAhead: boolean): number {
     let lack = 0;
-    for (const desk of this.#desks.values()) lack += withAhead ? desk.lackAhead : desk.lack;
+    for (const desk of this.#desks.values()) lack += withAhead ? desk.lackAhead : desk.open;
     for (const asked of this.#asked) lack -= asked;
     for (const { length } of this.#unsure) lack -= length;
     return lack;
@@ -369,10 +365,10 @@ export class Claims {
 
   /** What of one level can be given out. False: something of it comes in a moment, and what is less urgent has to wait. */
   #gather(level: number): boolean {
-    const patience = this.#patience();
+    const now = this.#clock.monotonic();
     const promised = this.#promised();
     let isWhole = true;
-    for (const desk of this.#desks.values()) if (!desk.gather(level, promised, patience)) isWhole = false;
+    for (const desk of this.#desks.values()) if (!desk.gather(level, promised, now)) isWhole = false;
     return isWhole;
   }
 
@@ -449,10 +445,6 @@ export class Claims {
     });
   }
 
-  #patience(): Patience {
-    return { now: this.#clock.monotonic(), slowMs: SLOW_MS, reservedMs: RESERVED_MS };
-  }
-
   #plan(delayMs: number): void {
     if (this.#closed) return;
     const at = this.#clock.monotonic() + delayMs;
@@ -466,16 +458,15 @@ export class Claims {
   #letGo(): void {
     this.#timer = undefined;
     if (this.#closed) return;
-    const patience = this.#patience();
-    const { now } = patience;
+    const now = this.#clock.monotonic();
     for (const { token } of this.#fetched.filter(({ since }) => now - since >= QUICK_MS)) this.#giveBack(token);
     this.#fetched = this.#fetched.filter(({ since }) => now - since < QUICK_MS);
     let next = Math.min(...this.#fetched.map(({ since }) => since + QUICK_MS));
     for (const [name, desk] of this.#desks) {
       const goneAt = desk.claims.length > 0 ? Number.POSITIVE_INFINITY : desk.answeredAt + QUICK_MS;
       if (now >= goneAt) desk.ahead.end();
-      for (const coming of desk.takeUnwanted(patience)) this.#release(coming);
-      next = Math.min(next, desk.nextLook(patience), now >= goneAt ? Number.POSITIVE_INFINITY : goneAt);
+      for (const coming of desk.takeUnwanted(now)) this.#release(coming);
+      next = Math.min(next, desk.nextLook(now), now >= goneAt ? Number.POSITIVE_INFINITY : goneAt);
       if (now < goneAt || desk.coming > 0) continue;
       this.#desks.delete(name);
       this.#lastDesk = undefined;

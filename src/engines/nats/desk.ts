@@ -1,6 +1,11 @@
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
-import { Ahead } from "./ahead.ts";
+import { Ahead, QUICK_MS } from "./ahead.ts";
 import type { Held } from "./own-leases.ts";
+
+/** A grant that was made in advance is given back when nobody asks for it: whoever is quick would have. */
+export const RESERVED_MS: number = QUICK_MS + 5;
+/** One that takes longer to start is overtaken by those behind it. */
+export const SLOW_MS = 1_000;
 
 /** A call that waits for keys. */
 export interface WaitingClaim {
@@ -19,15 +24,6 @@ export interface Coming {
   held: Held | undefined;
   /** It goes back as soon as it is started. */
   isUnwanted: boolean;
-}
-
-/** How long what comes to a desk is waited for, by the monotonic clock. */
-export interface Patience {
-  readonly now: number;
-  /** Until it is started. */
-  readonly slowMs: number;
-  /** Until somebody asks for it. */
-  readonly reservedMs: number;
 }
 
 /** Where the claims of one worker wait, and what is on its way to them. */
@@ -64,11 +60,6 @@ export class Desk {
   /** Slots that nothing in line will fill. */
   get open(): number {
     return Math.max(0, this.wanted - this.#line.length);
-  }
-
-  /** The same, of what was not given either. */
-  get lack(): number {
-    return Math.max(0, this.wanted - this.#line.length - this.giving.length);
   }
 
   /** Slots that nothing will fill, with those that will come free in a moment. */
@@ -122,7 +113,7 @@ export class Desk {
    *
    * @param promised slots that are for others than what was started early
    */
-  gather(level: number, promised: number, { now, slowMs }: Patience): boolean {
+  gather(level: number, promised: number, now: number): boolean {
     const [claim] = this.claims;
     if (claim === undefined) return true;
     let most = claim.request.max;
@@ -130,7 +121,7 @@ export class Desk {
     const stays = (coming: Coming): boolean => {
       if (coming.level !== level || !isOpen || this.giving.length >= most) return true;
       if (this.#give(coming)) return false;
-      isOpen = now - coming.since > slowMs;
+      isOpen = now - coming.since > SLOW_MS;
       return true;
     };
     this.#line = this.#line.filter(stays);
@@ -141,9 +132,9 @@ export class Desk {
   }
 
   /** What nobody came for, or could be given while something more urgent was on its way: its lease must not run out here. */
-  takeUnwanted({ now, reservedMs }: Patience): readonly Coming[] {
+  takeUnwanted(now: number): readonly Coming[] {
     const unwanted = [...this.#line, ...this.#early].filter(
-      ({ held, since }) => held !== undefined && now - since >= reservedMs,
+      ({ held, since }) => held !== undefined && now - since >= RESERVED_MS,
     );
     for (const coming of unwanted) this.forget(coming);
     if (unwanted.length > 0) this.ahead.wasTooMany();
@@ -151,10 +142,10 @@ export class Desk {
   }
 
   /** When to look again whether something was waited for too long. */
-  nextLook({ now, slowMs, reservedMs }: Patience): number {
+  nextLook(now: number): number {
     let next = Number.POSITIVE_INFINITY;
     for (const { held, since } of [...this.#line, ...this.#early]) {
-      const at = since + (held === undefined ? slowMs : reservedMs);
+      const at = since + (held === undefined ? SLOW_MS : RESERVED_MS);
       if (at > now) next = Math.min(next, at);
     }
     return next;

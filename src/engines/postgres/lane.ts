@@ -52,7 +52,7 @@ export class Lane {
   readonly #tasks: Task[] = [];
   readonly #quiet: (() => void)[] = [];
   #isAwake = false;
-  #goesOn = false;
+  #isPlanned = false;
   /** Nothing else may begin. */
   #isAlone = false;
   #isStepping = false;
@@ -80,11 +80,11 @@ export class Lane {
   /** Somebody waits to be served. */
   nudge(): void {
     this.#isAwake = true;
-    if (this.#goesOn || (this.#isStepping && this.#isBeside) || this.#isAlone) return;
-    this.#goesOn = true;
+    if (this.#isPlanned || (this.#isStepping && this.#isBeside) || this.#isAlone) return;
+    this.#isPlanned = true;
     // At the end of the turn: whatever else is asked for in it goes along.
     setImmediate(() => {
-      this.#goesOn = false;
+      this.#isPlanned = false;
       this.#go();
     });
   }

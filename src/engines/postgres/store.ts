@@ -258,18 +258,19 @@ export class Store implements LaneWork {
 
   async stepBeside(calls: readonly SettleCall[]): Promise<void> {
     const settlements = calls.flatMap(({ input }) => input);
-    const [first] = settlements;
-    const claims = first === undefined ? undefined : this.#claims.get(this.queues.get(first.lease.queue).id);
-    await this.#step(calls, settlements, claims, undefined, this.#parts.beside);
+    await this.#step(calls, settlements, this.#claimsWhereFreed(settlements), undefined, this.#parts.beside);
   }
 
   /** Of those who wait for work, whoever asks for the queue in which something is freed; or the first. */
   #nextClaims(settlements: readonly Settlement[]): QueueClaims | undefined {
-    const [first] = settlements;
-    const own = first === undefined ? undefined : this.#claims.get(this.queues.get(first.lease.queue).id);
+    const own = this.#claimsWhereFreed(settlements);
     if (own !== undefined && own.size > 0) return own;
     for (const claims of this.#claims.values()) if (claims.look && claims.size > 0) return claims;
     return own !== undefined && own.ahead.lack() > 0 && !this.#closed ? own : undefined;
+  }
+
+  #claimsWhereFreed([first]: readonly Settlement[]): QueueClaims | undefined {
+    return first === undefined ? undefined : this.#claims.get(this.queues.get(first.lease.queue).id);
   }
 
   async #step(
