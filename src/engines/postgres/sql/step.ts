@@ -53,7 +53,7 @@ RETURNS TABLE (kind integer, n bigint, key text, kid bigint, fence bigint, level
       `
 #variable_conflict use_column
 DECLARE
-  now bigint; locked_at bigint; i integer; r integer; c integer; x record; lvl integer; need integer; granted integer := 0; wait bigint; low bigint;
+  now bigint; locked_at bigint; spots bigint[]; i integer; r integer; c integer; x record; lvl integer; need integer; granted integer := 0; wait bigint; low bigint;
   done_k bigint[]; done_l integer[]; done_o bigint[]; done_q integer[]; done_f bigint[]; done_r tid[]; freed_q integer[]; freed_l integer[]; finished integer := 0;
   gone bigint[]; freed bigint[]; slow bigint[]; opened integer[] := '{}'; ended integer[] := '{}';
   firsts bigint[]; lows bigint[]; urgent integer; worst integer; takes integer[]; levels integer; halted boolean;
@@ -62,8 +62,25 @@ DECLARE
   r_k bigint[]; r_id text[]; r_keep bigint[]; r_attempt integer[];
 BEGIN
   IF cardinality(rings) + cardinality(outcome_rings) > 0 THEN PERFORM ${s}.ring(me, rings, outcome_rings); END IF;
+  IF endings IS NOT NULL THEN
+    PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (kids) ORDER BY k.id FOR UPDATE) locked;
+    PERFORM ${s}.lock_counters(me, array_remove(ARRAY(SELECT DISTINCT k.queue FROM ${s}.key k WHERE k.id = ANY (kids)) || q, NULL));
+    FOR i IN 1 .. cardinality(kids) LOOP
+      CONTINUE WHEN endings[i] = 'done' AND rtypes[i] IS NULL;
+      SELECT k.queue INTO r FROM ${s}.key k WHERE k.id = kids[i];
+      c := ${s}.settle_one(me, kids[i], fences[i], endings[i], delays[i], whys[i], rtypes[i], rtexts[i], rbytes[i]);
+      IF c < 0 THEN
+        RETURN QUERY SELECT 1, i::bigint, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer;
+        CONTINUE;
+      END IF;
+      IF c > 0 THEN opened := opened || r; END IF;
+      ended := ended || r;
+    END LOOP;
+    -- The others are simply done. The caller knows the lost by where they stood.
+    SELECT array_agg(u.k), array_agg(u.f), array_agg(u.i) INTO kids, fences, spots
+    FROM unnest(kids, fences, endings, rtypes) WITH ORDINALITY u(k, f, e, t, i) WHERE u.e = 'done' AND u.t IS NULL;
+  END IF;
   -- Whoever has had to wait for a row has a later time than before: it is taken afterwards, because leases and timers are judged by it.
-  IF endings IS NOT NULL THEN PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (kids) ORDER BY k.id FOR UPDATE) locked; END IF;
   now := ${NOW};
   IF q IS NOT NULL THEN
     SELECT cardinality(z.levels), z.paused INTO levels, halted FROM ${s}.queue z WHERE z.id = q;
@@ -77,7 +94,7 @@ BEGIN
     need := 0;
   END IF;
 
-  IF kids IS NOT NULL AND endings IS NULL THEN
+  IF kids IS NOT NULL THEN
     -- The one comparison of a lease: same fence, still leased, not run out (G2). What is locked is counted first, so that the time is taken
     -- when nothing has to be waited for any more.
     WITH locked AS MATERIALIZED (
@@ -107,7 +124,7 @@ BEGIN
       g_k := g_k[:need]; g_r := g_r[:need]; g_l := g_l[:need]; g_f := g_f[:need]; g_t := g_t[:need];
     END IF;
     IF coalesce(cardinality(done_k), 0) < cardinality(kids) THEN
-      RETURN QUERY SELECT 1, u.i, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
+      RETURN QUERY SELECT 1, coalesce(spots[u.i], u.i), NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
         FROM unnest(fences) WITH ORDINALITY u(f, i) WHERE NOT coalesce(u.f = ANY (done_f), false);
     END IF;
     g_k := coalesce(g_k, '{}'); g_r := coalesce(g_r, '{}'); g_l := coalesce(g_l, '{}'); g_f := coalesce(g_f, '{}'); g_t := coalesce(g_t, '{}');
@@ -166,22 +183,6 @@ BEGIN
           PERFORM ${s}.count(me, x.q, 0, 0, 0, -x.c, 0);
         END LOOP;
       END IF;
-    END IF;
-  ELSIF kids IS NOT NULL THEN
-    PERFORM ${s}.lock_counters(me, array_remove(ARRAY(SELECT DISTINCT k.queue FROM ${s}.key k WHERE k.id = ANY (kids)) || q, NULL));
-    FOR i IN 1 .. cardinality(kids) LOOP
-      SELECT k.queue INTO r FROM ${s}.key k WHERE k.id = kids[i];
-      c := ${s}.settle_one(me, kids[i], fences[i], endings[i], delays[i], whys[i], rtypes[i], rtexts[i], rbytes[i]);
-      IF c < 0 THEN
-        RETURN QUERY SELECT 1, i::bigint, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer;
-        CONTINUE;
-      END IF;
-      IF c > 0 THEN opened := opened || r; END IF;
-      ended := ended || r;
-    END LOOP;
-    IF q IS NOT NULL THEN
-      SELECT array_agg(z.since ORDER BY l) INTO firsts FROM generate_series(0, levels - 1) l LEFT JOIN LATERAL (
-        SELECT w.since FROM ${s}.ready w WHERE w.queue = q AND w.level = l AND w.place > bounds[l + 1] ORDER BY w.place LIMIT 1) z ON true;
     END IF;
   END IF;
 
