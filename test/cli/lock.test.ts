@@ -175,7 +175,8 @@ describe("a command under a lock", { concurrency: 4, timeout: 120_000 }, () => {
     const pid = Number(desk.read("pid"));
     await until(() => !livesOn(pid), "SIGKILL");
     const tookMs = Date.now() - Number(desk.lines("term")[0]) / 1e6;
-    assert.ok(tookMs > 4_800 && tookMs < 8_000, `killed after ${tookMs} ms`);
+    // A shell hears of a signal when its sleep is over, and takes its time to say so.
+    assert.ok(tookMs > 4_000 && tookMs < 8_000, `killed after ${tookMs} ms`);
     process.kill(holder.pid, "SIGCONT");
     assert.equal((await holder.finished).code, 4);
   });
