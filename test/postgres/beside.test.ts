@@ -31,6 +31,8 @@ async function open(context: TestContext): Promise<{ readonly url: string; reado
   const watcher = new Client(url);
   await watcher.connect();
   context.after(() => watcher.end());
+  // The server may take a while to notice that the first one has gone, and connections are known by when they began.
+  await until("nobody is connected", WITHIN_MS, async () => (await connectionsOf(watcher)).length === 0);
   return { url, watcher };
 }
 
@@ -45,10 +47,9 @@ async function connectionsOf(watcher: Client): Promise<readonly number[]> {
 /** The whole queue, by a worker that does not wait for what it settles. Returns how often each key's turn came. */
 async function workOff(engine: Engine, meanwhile: () => Promise<void>): Promise<readonly number[]> {
   const turns = new Map<string, number>();
-  const signal = AbortSignal.timeout(WITHIN_MS);
   const settled: Promise<readonly SettleResult[]>[] = [];
   while (turns.size < KEYS) {
-    const grants = await engine.claim({ ...claim, signal });
+    const grants = await engine.claim({ ...claim, signal: AbortSignal.timeout(WITHIN_MS) });
     assert.ok(grants.length > 0, `${turns.size} of ${KEYS} keys came, and then none`);
     for (const { item } of grants) turns.set(item.key, (turns.get(item.key) ?? 0) + 1);
     settled.push(settle(engine, grants));

@@ -45,16 +45,14 @@ export class Link {
   #connection: Connection | undefined;
   #opening: Promise<Connection> | undefined;
   #closed = false;
-  readonly #lost: (error: Error) => void;
-  /** What the server says beside its answers, and when a statement is over. */
+  /** What the server says beside its answers, when a statement is over, and when nobody knows what became of one. */
   onNotice: (message: string) => void = () => undefined;
+  onUnknown: () => void = () => undefined;
   onDone: () => void = () => undefined;
 
   constructor(connections: Connections, prepare: (client: ClientBase) => Promise<void>) {
     this.#connections = connections;
     this.#prepare = prepare;
-    // An idle connection that ends is noticed here; the next statement makes a new one.
-    this.#lost = () => this.#drop();
   }
 
   get where(): string {
@@ -64,15 +62,18 @@ export class Link {
   /** Prepared under its name once per connection. Each is a transaction of its own. */
   async query(name: string, text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     for (let repeats = 0; ; repeats += 1) {
-      const { client } = await this.open();
+      const connection = await this.open();
       try {
         const statement: QueryArrayConfig & Limited = { name, text, values: [...values], rowMode: "array", types };
         if (this.#connections.silentMs !== undefined) statement.query_timeout = this.#connections.silentMs;
-        const result = await client.query<unknown[]>(statement);
+        const result = await connection.client.query<unknown[]>(statement);
         this.onDone();
         return result.rows;
       } catch (error) {
-        if (isLostConnection(error)) this.#drop();
+        if (isLostConnection(error)) {
+          this.#drop(connection);
+          this.onUnknown();
+        }
         if (isWorthRepeating(error) && repeats < MOST_REPEATS) continue;
         throw describeFailure(error, this.where);
       }
@@ -93,12 +94,12 @@ export class Link {
   async #connect(): Promise<Connection> {
     let made: Connection | undefined;
     try {
-      made = await this.#connections.connect();
-      made.client.on("error", this.#lost);
+      const connection = (made = await this.#connections.connect());
+      // An idle connection that ends is noticed here; the next statement makes a new one.
+      made.client.on("error", () => this.#drop(connection));
       made.client.on("notice", ({ message }) => this.onNotice(message ?? ""));
       await this.#prepare(made.client);
     } catch (error) {
-      made?.client.off("error", this.#lost);
       made?.release(true);
       throw describeConnectFailure(error, this.where);
     }
@@ -114,14 +115,14 @@ export class Link {
     this.#closed = true;
     const connection = this.#connection;
     this.#connection = undefined;
-    connection?.client.off("error", this.#lost);
     // Its settings and prepared statements are ours: nobody else should get it.
     connection?.release(true);
   }
 
-  #drop(): void {
-    const connection = this.#connection;
+  /** One that was dropped before may still have something to say: it takes no other with it. */
+  #drop(connection: Connection): void {
+    if (this.#connection !== connection) return;
     this.#connection = undefined;
-    connection?.release(true);
+    connection.release(true);
   }
 }

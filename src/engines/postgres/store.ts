@@ -30,6 +30,7 @@ import { flag, integer } from "./rows.ts";
 import { channelOf } from "./schema.ts";
 import { firstOfEach, settleArguments } from "./settlements.ts";
 import { Submitter } from "./submitter.ts";
+import { Unheard } from "./unheard.ts";
 import { Vacuum } from "./vacuum.ts";
 
 /** Whoever waits looks by himself this often: a wake may be lost. */
@@ -78,6 +79,7 @@ export class Store implements LaneWork {
   readonly #vacuum: Vacuum;
   readonly #submitter: Submitter;
   readonly #forgetting: Forgetting;
+  readonly #unheard: Unheard;
   readonly #rings = new Rings();
   readonly #claims = new Map<number, QueueClaims>();
   readonly #outcomes = new Map<number, QueueOutcomes>();
@@ -111,6 +113,13 @@ export class Store implements LaneWork {
     const missed = (): void => this.#lookEverywhere();
     this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal), missed);
     this.#foreign = parts.wake === undefined ? undefined : this.#hearFrom(parts.wake);
+    this.#unheard = new Unheard({
+      ...parts,
+      queues: this.queues,
+      alone: (run) => this.lane.call(run),
+      giveBack: (leases) => this.#giveBack(leases),
+    });
+    for (const one of [link, parts.beside]) if (one !== undefined) one.onUnknown = () => this.#unheard.suspect();
   }
 
   #hearFrom(wake: Wake): ForeignBell {
@@ -161,7 +170,7 @@ export class Store implements LaneWork {
     const queue = this.queues.get(request.queue);
     this.#foreign?.listen(queue);
     const lease = await this.lane.call(() => this.#holds.try(queue, request, !request.signal.aborted));
-    if (lease !== undefined) this.#held.add(lease, request.lost);
+    if (lease !== undefined) this.#took(lease, request);
     if (lease !== undefined || request.signal.aborted) {
       if (lease === undefined) await this.lane.call(() => this.#giveUpMark(queue, request));
       return lease;
@@ -308,6 +317,7 @@ export class Store implements LaneWork {
       }
       if (claims !== undefined && request !== undefined) {
         const grants = readGrants(claims.queue, rows, since);
+        for (const { lease } of grants) this.#unheard.heard(lease);
         if (grants.length > 0) got?.(grants.length);
         if (asked[8] === true && grants.length > 0) claims.wakeUp();
         claims.ahead.keep(grants.slice(claim?.request.max ?? 0), ordered, request);
@@ -337,7 +347,10 @@ export class Store implements LaneWork {
       const lost = integer(row, 0) === LOST ? unique[integer(row, 1) - 1] : undefined;
       if (lost !== undefined) settled.delete(lost);
     }
-    for (const { lease } of settlements) this.#held.remove(lease);
+    for (const { lease } of settlements) {
+      this.#held.remove(lease);
+      this.#unheard.over(lease.fence);
+    }
     this.#vacuum.note(settled.size);
     for (const { input, resolve } of calls)
       resolve(input.map((settlement): SettleResult => (settled.has(settlement) ? "settled" : "lost")));
@@ -490,7 +503,7 @@ export class Store implements LaneWork {
     try {
       const lease = await this.#holds.try(hold.queue, hold.request, true);
       if (lease !== undefined) {
-        this.#held.add(lease, hold.request.lost);
+        this.#took(lease, hold.request);
         this.#holds.waiting.delete(hold);
         hold.resolve(lease);
       } else if (hold.request.signal.aborted || this.#closed) {
@@ -504,6 +517,11 @@ export class Store implements LaneWork {
     } finally {
       hold.trying = false;
     }
+  }
+
+  #took(lease: Lease, { lost }: HoldRequest): void {
+    this.#unheard.heard(lease);
+    this.#held.add(lease, lost);
   }
 
   /** A mark that cannot be removed now costs its key a moment, once. */
@@ -562,6 +580,7 @@ export class Store implements LaneWork {
     }
     for (const outcomes of this.#outcomes.values()) outcomes.end();
     this.#submitter.close();
+    await this.#unheard.close();
     this.lane.nudge();
     await this.lane.quiet();
     this.#bell.close();
@@ -588,7 +607,9 @@ export class Store implements LaneWork {
         this.#holds.lookAt(signal.queue);
         break;
       case "lost":
-        if (signal.handle === me) this.#held.loseFence(signal.fence);
+        if (signal.handle !== me) return;
+        this.#unheard.over(signal.fence);
+        this.#held.loseFence(signal.fence);
         return;
       case "cell":
         for (const changed of this.#cellWatchers) changed(signal.name);
