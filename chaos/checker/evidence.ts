@@ -1,6 +1,7 @@
 /** The history, sorted by what the rules ask for. Made once; every rule reads it. */
 import type { Fact, Final, Judged, RunFact, SubmitAnswered, SubmitSent } from "../history/fact.ts";
 import { type Lease, leasesOf } from "./lease.ts";
+import { Unreadable } from "./read-history.ts";
 import { Troubles } from "./troubles.ts";
 
 /** One item that somebody submitted, over all tries. */
@@ -32,7 +33,10 @@ export interface Evidence {
 
 export function evidenceOf(history: readonly Fact[]): Evidence {
   const rules = history.find((fact) => fact.type === "run");
-  if (rules === undefined) throw new Error("The history does not say by which rules it was played.");
+  if (rules === undefined)
+    throw new Unreadable(
+      "The history does not say by which rules it was played: run.history is missing, or has lost its begin.",
+    );
   const leases = leasesOf(history, rules);
   const finals = new Map<string, Final>();
   const judged: Judged[] = [];

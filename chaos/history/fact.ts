@@ -21,13 +21,17 @@ export type Fact =
   | FaultBegan
   | FaultEnded
   | Drained
-  | Final;
+  | DeadLetters
+  | Final
+  | Exited;
 
 export interface Entry {
   /** Milliseconds by the monotonic clock of the host. */
   readonly at: number;
   /** The process that writes. */
   readonly by: string;
+  /** Counts the lines of the process, so that one that is missing is missed. Histories written by hand have none. */
+  readonly line?: number;
 }
 
 /** The rules of the run. */
@@ -73,6 +77,8 @@ export interface Granted extends Entry {
   /** Read before the lease was asked for: the local deadline counts from here. */
   readonly since: number;
   readonly item: string;
+  /** What the store calls it. */
+  readonly id: string;
   readonly key: string;
   readonly level: string;
   readonly fence: number;
@@ -98,6 +104,8 @@ interface SettleEntry extends Entry {
 
 export interface SettleSent extends SettleEntry {
   readonly type: "settle-sent";
+  /** Of an attempt that failed: it is not tried again before so long. */
+  readonly delayMs?: number;
 }
 
 export interface SettleAnswered extends SettleEntry {
@@ -164,4 +172,18 @@ export interface Final extends Entry {
   readonly type: "final";
   readonly item: string;
   readonly state: string;
+}
+
+/** The items that the store keeps as dead letters when all is over. */
+export interface DeadLetters extends Entry {
+  readonly type: "dead-letters";
+  readonly items: readonly string[];
+}
+
+/** A process ended, and nobody had killed it. */
+export interface Exited extends Entry {
+  readonly type: "exited";
+  readonly process: string;
+  /** Undefined: it ended as it should. */
+  readonly trouble?: string;
 }

@@ -68,13 +68,14 @@ async function submitNamed(): Promise<void> {
   if (accepted.length > REMEMBERED) accepted.shift();
 }
 
-/** The same id with another payload: it must get the first one's receipt, and never run. */
+/** The same id with another payload, and perhaps for another key: it must get the first one's receipt, and never run. */
 async function submitAgain(): Promise<void> {
   if (accepted.length === 0) return;
   const { id, key } = random.pick(accepted);
   made += 1;
   const item = `${id}-copy-${made}`;
-  await tried(queue.submit(key, { item, workMs: 1 }, { id, level: random.pick(LEVELS) }));
+  const place = random.chance(0.5) ? key : `key${nextKey()}`;
+  await tried(queue.submit(place, { item, workMs: 1 }, { id, level: random.pick(LEVELS) }));
 }
 
 /** Without an id one may not repeat: when the answer is lost nobody knows, and the history says so. */

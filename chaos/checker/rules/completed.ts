@@ -1,9 +1,6 @@
 import type { Evidence } from "../evidence.ts";
-import type { Lease } from "../lease.ts";
+import { ENDS, type Lease } from "../lease.ts";
 import type { Violation } from "../violation.ts";
-
-/** Endings after which an item is never seen again. */
-const ENDS: ReadonlySet<string> = new Set(["done", "dead", "cancelled"]);
 
 export function completed({ leasesByItem, time }: Evidence): readonly Violation[] {
   return [...leasesByItem.values()].flatMap((ofItem) => {
