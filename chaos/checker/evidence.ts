@@ -11,6 +11,8 @@ export interface Submitted extends Pick<SubmitSent, "item" | "id" | "key" | "lev
   /** The first yes. Undefined: nobody heard one. */
   readonly acceptedAt: number | undefined;
   readonly answers: readonly SubmitAnswered[];
+  /** Every try was answered with no: nothing happened, it was said. */
+  readonly isRefused: boolean;
   /** Another came first under the same id: this one must not run. */
   readonly isCopy: boolean;
 }
@@ -59,7 +61,9 @@ export function evidenceOf(history: readonly Fact[]): Evidence {
 
 function submittedOf(history: readonly Fact[]): ReadonlyMap<string, Submitted> {
   const answers = new Map<string, SubmitAnswered[]>();
+  const tries = new Map<string, number>();
   for (const fact of history) {
+    if (fact.type === "submit-sent") tries.set(fact.item, (tries.get(fact.item) ?? 0) + 1);
     if (fact.type !== "submit") continue;
     const known = answers.get(fact.item);
     if (known === undefined) answers.set(fact.item, [fact]);
@@ -73,9 +77,22 @@ function submittedOf(history: readonly Fact[]): ReadonlyMap<string, Submitted> {
     if (id !== undefined && !firstOfId.has(id)) firstOfId.set(id, item);
     const ofItem = answers.get(item) ?? [];
     const acceptedAt = ofItem.find(({ outcome }) => outcome === "ok")?.at;
+    const isRefused = ofItem.length === tries.get(item) && ofItem.every(({ outcome }) => outcome === "fail");
     const isCopy = id !== undefined && firstOfId.get(id) !== item;
     const named = id === undefined ? {} : { id };
-    submitted.set(item, { item, key, level, by, call, sentAt, acceptedAt, answers: ofItem, isCopy, ...named });
+    submitted.set(item, {
+      item,
+      key,
+      level,
+      by,
+      call,
+      sentAt,
+      acceptedAt,
+      answers: ofItem,
+      isRefused,
+      isCopy,
+      ...named,
+    });
   }
   return submitted;
 }

@@ -50,6 +50,19 @@ const good: Readonly<Record<string, Facts>> = {
     settled("w1", "a", 1, 320, { outcome: "fail" }),
     drained(400),
   ],
+  "an item that was refused at first, and accepted when it was tried again": [
+    submitted("a", 10, { id: "a", outcome: "fail" }),
+    submitted("a", 20, { id: "a" }),
+    done("w1", "a", 1, 30),
+    drained(50),
+    final("a", "done", 60),
+  ],
+  "an item that was refused at first, and whose second try nobody answered": [
+    submitted("a", 10, { id: "a", outcome: "fail" }),
+    submitted("a", 20, { id: "a", outcome: "unknown" }),
+    done("w1", "a", 1, 30),
+    drained(50),
+  ],
   "an id that comes again for another key": [
     submitted("a", 10, { id: "a" }),
     { type: "submit-sent", at: 20, by: "s1", call: 20, item: "a2", id: "a", key: "other", level: "low" },
@@ -86,6 +99,18 @@ const planted: Readonly<Record<string, readonly [rule: Rule, facts: Facts]>> = {
       done("w2", "b", 3, 5_100),
       drained(6_000),
     ],
+  ],
+  "such a renewal, dated back to the begin of the lease": [
+    "stale",
+    [...stopped, done("w2", "a", 2, 2_100), renewed("w1", 1, 5_001, 29), drained(6_000)],
+  ],
+  "a renewal after the lease ran out, dated back to its begin": [
+    "stale",
+    [submitted("a", 10), granted("w1", "a", 1, 30), renewed("w1", 1, 2_500, 29), drained(9_000)],
+  ],
+  "an item that was refused, and runs": [
+    "accounted",
+    [submitted("a", 10, { outcome: "fail" }), done("w1", "a", 1, 30), drained(50)],
   ],
   "a hand-over that keeps the fence": [
     "fences",

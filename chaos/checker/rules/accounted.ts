@@ -69,14 +69,12 @@ function leftOver({ history }: Evidence): boolean {
 }
 
 function unasked({ leases, submitted, time }: Evidence): readonly Violation[] {
-  return leases
-    .filter(({ item }) => !submitted.has(item))
-    .map(({ grantedAt: at, by, item, key }) => ({
-      rule: "accounted" as const,
-      key,
-      at,
-      text: `${by} was given ${item} of ${key} at ${time(at)}, which nobody had submitted.`,
-    }));
+  return leases.flatMap(({ grantedAt: at, by, item, key }) => {
+    const one = submitted.get(item);
+    const why = one === undefined ? "which nobody had submitted" : one.isRefused ? "which had been refused" : undefined;
+    if (why === undefined) return [];
+    return [{ rule: "accounted" as const, key, at, text: `${by} was given ${item} of ${key} at ${time(at)}, ${why}.` }];
+  });
 }
 
 /** Whatever was given up is among the dead letters once, and nothing else is. */
