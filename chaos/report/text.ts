@@ -29,7 +29,10 @@ export function textReport(judgement: Judgement): string {
 
 export function verdictOf({ violations, unjudged, gaps }: Judgement): string {
   const { length } = violations;
-  if (length > 0) return `BROKEN: ${length} violation${length === 1 ? "" : "s"} of what was promised.`;
+  if (length > 0) {
+    const broken = `BROKEN: ${length} violation${length === 1 ? "" : "s"} of what was promised`;
+    return gaps.length === 0 ? `${broken}.` : `${broken}; but the run is not whole, which may be why.`;
+  }
   if (gaps.length > 0)
     return "PROVES NOTHING: no promise was broken, but the run is not one that could have broken them.";
   if (unjudged.size > 0) return "GOOD: every promise that could be judged was kept. There was too little to judge all.";
