@@ -1,5 +1,5 @@
 /** The history, sorted by what the rules ask for. Made once; every rule reads it. */
-import type { Fact, Final, Judged, RunFact, SubmitAnswered, SubmitSent } from "../history/fact.ts";
+import type { CancelAnswered, Fact, Final, Judged, RunFact, SubmitAnswered, SubmitSent } from "../history/fact.ts";
 import { type Lease, leasesOf } from "./lease.ts";
 import { Unreadable } from "./read-history.ts";
 import { Troubles } from "./troubles.ts";
@@ -28,6 +28,8 @@ export interface Evidence {
   /** In the order of the register. */
   readonly judged: readonly Judged[];
   readonly finals: ReadonlyMap<string, Final>;
+  /** By item: what was answered to those who wanted to take it back. */
+  readonly cancels: ReadonlyMap<string, readonly CancelAnswered[]>;
   readonly troubles: Troubles;
   /** For people: seconds since the begin. */
   readonly time: (at: number) => string;
@@ -41,16 +43,20 @@ export function evidenceOf(history: readonly Fact[]): Evidence {
     );
   const leases = leasesOf(history, rules);
   const finals = new Map<string, Final>();
+  const cancels = new Map<string, CancelAnswered[]>();
   const judged: Judged[] = [];
   for (const fact of history) {
     if (fact.type === "final") finals.set(fact.item, fact);
     else if (fact.type === "judged") judged.push(fact);
+    else if (fact.type === "cancel-sent" && !cancels.has(fact.item)) cancels.set(fact.item, []);
+    else if (fact.type === "cancel") cancels.get(fact.item)?.push(fact);
   }
   return {
     history,
     rules,
     leases,
     finals,
+    cancels,
     judged,
     submitted: submittedOf(history),
     leasesByItem: Map.groupBy(leases, ({ item }) => item),

@@ -8,6 +8,7 @@ import type { Fact } from "../history/fact.ts";
 import { judge } from "./check.ts";
 import type { Rule } from "./violation.ts";
 import {
+  cancelled,
   deadLetters,
   done,
   drained,
@@ -63,6 +64,35 @@ const good: Readonly<Record<string, Facts>> = {
     done("w1", "a", 1, 30),
     drained(50),
   ],
+  "an item that is taken back while it waits": [
+    submitted("a", 10, { id: "a" }),
+    cancelled("a", 20, "cancelled"),
+    drained(50),
+    final("a", "cancelled", 60),
+  ],
+  "an item that is taken back while it runs, and another that is done before its worker hears of it": [
+    submitted("a", 10, { id: "a" }),
+    granted("w1", "a", 1, 30),
+    cancelled("a", 35, "requested"),
+    settled("w1", "a", 1, 40, { ending: "cancelled" }),
+    submitted("b", 45, { id: "b" }),
+    granted("w1", "b", 2, 50),
+    cancelled("b", 52, "requested"),
+    effect("w1", "b", 2, 55),
+    settled("w1", "b", 2, 58),
+    cancelled("b", 62, "ended"),
+    drained(70),
+    final("a", "cancelled", 80),
+    final("b", "done", 81),
+  ],
+  "an item whose worker had begun when it was taken back, and had not heard of its lease": [
+    submitted("a", 10, { id: "a" }),
+    cancelled("a", 28, "requested"),
+    granted("w1", "a", 1, 30, { since: 20 }),
+    settled("w1", "a", 1, 40, { ending: "cancelled" }),
+    drained(50),
+    final("a", "cancelled", 60),
+  ],
   "an id that comes again for another key": [
     submitted("a", 10, { id: "a" }),
     { type: "submit-sent", at: 20, by: "s1", call: 20, item: "a2", id: "a", key: "other", level: "low" },
@@ -111,6 +141,52 @@ const planted: Readonly<Record<string, readonly [rule: Rule, facts: Facts]>> = {
   "an item that was refused, and runs": [
     "accounted",
     [submitted("a", 10, { outcome: "fail" }), done("w1", "a", 1, 30), drained(50)],
+  ],
+  "an item that runs although it was taken back": [
+    "completed",
+    [
+      submitted("a", 10, { id: "a" }),
+      cancelled("a", 20, "cancelled"),
+      done("w1", "a", 1, 30),
+      drained(50),
+      final("a", "cancelled", 60),
+    ],
+  ],
+  "an item that was taken back, and is done": [
+    "accounted",
+    [
+      submitted("a", 10, { id: "a" }),
+      cancelled("a", 20, "cancelled"),
+      done("w1", "a", 1, 30),
+      drained(50),
+      final("a", "done", 60),
+    ],
+  ],
+  "an item that nobody took back, and that is said to be": [
+    "accounted",
+    [submitted("a", 10, { id: "a" }), drained(50), final("a", "cancelled", 60)],
+  ],
+  "an item that runs after it was said to have ended": [
+    "completed",
+    [
+      submitted("a", 10, { id: "a" }),
+      granted("w1", "a", 1, 30),
+      cancelled("a", 35, "ended"),
+      fault("kill", ["w1"], 40, 50),
+      done("w2", "a", 2, 2_100),
+      drained(2_200),
+      final("a", "done", 2_300),
+    ],
+  ],
+  "an item that was accepted, and is not known": [
+    "accounted",
+    [
+      submitted("a", 10, { id: "a" }),
+      cancelled("a", 20, "missing"),
+      done("w1", "a", 1, 30),
+      drained(50),
+      final("a", "done", 60),
+    ],
   ],
   "a hand-over that keeps the fence": [
     "fences",

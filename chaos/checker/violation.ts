@@ -4,7 +4,7 @@ export const RULES = {
   fences: "Fences of a key rise with every lease",
   stale: "Nothing is renewed or settled under a lease that is lost",
   effects: "After its local deadline a worker changes nothing, unless it stood still, and then it is refused",
-  accounted: "Every accepted item is done, dead, or still waiting",
+  accounted: "Every accepted item is done, dead, taken back, or still waiting",
   completed: "An item is completed once, and does not run after that",
   ids: "The same id is the same item, given out as its receipt says",
   ordered:

@@ -129,6 +129,14 @@ export function final(item: string, state: string, at: number): Fact {
   return { type: "final", at, by: "run", item, state };
 }
 
+/** Sent at one moment and answered a millisecond later. */
+export function cancelled(item: string, at: number, result: "cancelled" | "requested" | "ended" | "missing"): Fact[] {
+  return [
+    { type: "cancel-sent", at, by: "s1", item },
+    { type: "cancel", at: at + 1, by: "s1", item, result },
+  ];
+}
+
 export function deadLetters(items: readonly string[], at: number): Fact {
   return { type: "dead-letters", at, by: "run", items };
 }

@@ -10,6 +10,8 @@ export type Fact =
   | RunFact
   | SubmitSent
   | SubmitAnswered
+  | CancelSent
+  | CancelAnswered
   | Granted
   | Renewed
   | SettleSent
@@ -69,6 +71,19 @@ export interface SubmitAnswered extends Entry {
     readonly duplicate: boolean;
   };
   readonly error?: string;
+}
+
+/** Somebody takes an item back. */
+export interface CancelSent extends Entry {
+  readonly type: "cancel-sent";
+  readonly item: string;
+}
+
+export interface CancelAnswered extends Entry {
+  readonly type: "cancel";
+  readonly item: string;
+  /** `requested`: it runs, and its worker will hear of it. Undefined: the answer was lost, or it did not happen. */
+  readonly result?: "cancelled" | "requested" | "ended" | "missing";
 }
 
 /** A worker heard that it has a key. */

@@ -42,6 +42,20 @@ export class RecordingEngine extends PassThrough {
     }
   }
 
+  /** Only those are taken back that have an id, which is the item's name. */
+  override async cancel(request: port.ItemRequest): Promise<port.CancelResult> {
+    const item = request.id;
+    this.#record({ type: "cancel-sent", item });
+    try {
+      const result = await super.cancel(request);
+      this.#record({ type: "cancel", item, result });
+      return result;
+    } catch (error) {
+      this.#record({ type: "cancel", item });
+      throw error;
+    }
+  }
+
   override async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     const grants = await super.claim(request);
     for (const { lease, item } of grants) {

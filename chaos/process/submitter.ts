@@ -78,6 +78,12 @@ async function submitAgain(): Promise<void> {
   await tried(queue.submit(place, { item, workMs: 1 }, { id, level: random.pick(LEVELS) }));
 }
 
+/** The latest: it may still wait, or run. */
+async function takeBack(): Promise<void> {
+  const latest = accepted.at(-1);
+  if (latest !== undefined) await tried(queue.cancel(latest.id));
+}
+
 /** Without an id one may not repeat: when the answer is lost nobody knows, and the history says so. */
 async function submitPlain(): Promise<void> {
   const place = nextKey();
@@ -114,6 +120,7 @@ for (let calls = 0; !stop.signal.aborted && calls < (part.calls ?? Infinity); ca
   const dice = random.next();
   if (dice < 0.5) await submitNamed();
   else if (dice < 0.54) await submitAgain();
+  else if (dice < 0.57) await takeBack();
   else if (dice < 0.97) await submitPlain();
   else await submitBurst();
   await wait(random.between(0, 2 * part.submitEveryMs));

@@ -67,7 +67,7 @@ Rows with trouble come first. Point at anything to read what it is; drag to move
 <div>
 <span><i class="bar"></i> done</span>
 <span><i class="bar retry"></i> failed on purpose, tried again</span>
-<span><i class="bar dead"></i> failed for good, on purpose</span>
+<span><i class="bar dead"></i> failed for good or taken back, on purpose</span>
 <span><i class="bar lost"></i> lease lost: its worker was hit</span>
 <span><i class="bar again"></i> the item had run before</span>
 <span><i class="mark loss"></i> a fault took the key from its worker</span>

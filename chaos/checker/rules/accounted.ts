@@ -20,13 +20,21 @@ export function accounted(evidence: Evidence): readonly Violation[] {
 
 function problemOf(one: Submitted, isFinished: boolean, evidence: Evidence): string | undefined {
   const { item, key, acceptedAt } = one;
-  const { finals, leasesByItem, time } = evidence;
+  const { cancels, finals, leasesByItem, time } = evidence;
   const state = finals.get(item)?.state;
   const leases = leasesByItem.get(item) ?? [];
   const sent = `${item} of ${key} (sent at ${time(one.sentAt)})`;
   if (state === "done" && !isFinished) return `${sent} is done, says the store, but nobody finished it.`;
   if (state === "dead" && !leases.some((lease) => mayBe(lease, "dead")))
     return `${sent} is dead, says the store, but nobody gave it up.`;
+  if (state === "cancelled" && !cancels.has(item)) return `${sent} was taken back, says the store, but by nobody.`;
+  const answers = cancels.get(item) ?? [];
+  const takenBack = answers.find(({ result }) => result === "cancelled");
+  if (takenBack !== undefined && state !== undefined && state !== "cancelled")
+    return `${sent} is ${state}, says the store, but it was taken back at ${time(takenBack.at)}.`;
+  const unknown = answers.find(({ result }) => result === "missing");
+  if (unknown !== undefined && acceptedAt !== undefined)
+    return `${sent} was not known at ${time(unknown.at)}, when it was to be taken back, although it was accepted at ${time(acceptedAt)}.`;
   const told = leases.find(({ settled, mayHaveEnded }) => mayHaveEnded && settled?.outcome === "ok");
   if (told !== undefined && state !== undefined && state !== told.ending) {
     const { by, fence, ending = "done", settled } = told;
@@ -48,6 +56,7 @@ function howLost(
   state: string | undefined,
 ): string | undefined {
   if (state === "missing") return "the store says that it is missing";
+  if (state === "cancelled") return undefined;
   const isDead = leases.some((lease) => mayBe(lease, "dead"));
   if (!isFinished && !isDead)
     return id === undefined || state === undefined

@@ -2,7 +2,24 @@ import type { Evidence } from "../evidence.ts";
 import { ENDS, type Lease } from "../lease.ts";
 import type { Violation } from "../violation.ts";
 
-export function completed({ leasesByItem, time }: Evidence): readonly Violation[] {
+export function completed(evidence: Evidence): readonly Violation[] {
+  return [...afterItsEnd(evidence), ...afterItWasTakenBack(evidence)];
+}
+
+/** Whoever is told that an item is taken back, or has ended, does not see it run after that. */
+function afterItWasTakenBack({ cancels, leasesByItem, time }: Evidence): readonly Violation[] {
+  return [...cancels].flatMap(([item, answers]) => {
+    const over = answers.find(({ result }) => result === "cancelled" || result === "ended");
+    const again = (leasesByItem.get(item) ?? []).find(({ since }) => over !== undefined && since > over.at);
+    if (over === undefined || again === undefined) return [];
+    const text =
+      `${item} of ${again.key} was given to ${again.by} (fence ${again.fence}) at ${time(again.grantedAt)}, ` +
+      `although ${over.by} had been told at ${time(over.at)} that it ${over.result === "ended" ? "had ended" : "was taken back"}.`;
+    return [{ rule: "completed" as const, key: again.key, at: again.grantedAt, text }];
+  });
+}
+
+function afterItsEnd({ leasesByItem, time }: Evidence): readonly Violation[] {
   return [...leasesByItem.values()].flatMap((ofItem) => {
     const byFence = ofItem.toSorted((a, b) => a.fence - b.fence);
     const found: Violation[] = [];
