@@ -110,6 +110,8 @@ function parse(args: readonly string[]) {
       },
     });
   } catch (error) {
-    throw new BadArgument(error instanceof Error ? error.message : String(error));
+    // What follows is about arguments that begin with a dash; none does here.
+    const [what = ""] = (error instanceof Error ? error.message : String(error)).split(". To specify");
+    throw new BadArgument(`${what}.`);
   }
 }

@@ -5,7 +5,7 @@ export const HELP = `Compares Baton with what else one would use: on one machine
 What is measured
   --only NAMES          workloads, by comma: submit, drain, latency, keyed, next, hot-key, memory, backlog,
                         or one of theirs, such as drain-16 or latency-loaded
-  --subjects NAMES      by comma: sqlite, baton-nats, bullmq, pg-boss, graphile, plainjob, raw, jetstream, …;
+  --subjects NAMES      by comma: sqlite, baton-nats, bullmq, pg-boss, graphile, plainjob, raw, raw-postgres, jetstream, …;
                         a name includes its variants; a Baton of the same durability is always among them
   --quick               smaller, one round, no variants: under 3 minutes on a quiet machine instead of most of an hour
   --rounds N            how often each is measured (3; with --quick 1). The backlog repeats inside one round;

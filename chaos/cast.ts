@@ -24,13 +24,22 @@ export class Member {
   /** Something happens to it: it is left alone by everything else. */
   isHurt = false;
   readonly #part: Omit<Part, "name" | "generation">;
+  readonly #exited: (process: string, trouble: string | undefined) => void;
   #generation = 0;
   #child: ChildProcess | undefined;
+  /** What was asked of the process that has the place. */
+  #told: "work" | "end" | "die" = "work";
 
-  constructor(role: Role, part: Omit<Part, "name" | "generation">) {
+  /** @param exited called when a process ends that was not killed, with what is wrong about that */
+  constructor(
+    role: Role,
+    part: Omit<Part, "name" | "generation">,
+    exited: (process: string, trouble: string | undefined) => void,
+  ) {
     this.role = role;
     this.place = part.place;
     this.#part = part;
+    this.#exited = exited;
   }
 
   /** The process's own: each one has its history. */
@@ -54,8 +63,13 @@ export class Member {
     const child = fork(script, [JSON.stringify(part)], { env, stdio: ["ignore", log, log, "ipc"] });
     closeSync(log);
     this.#child = child;
+    this.#told = "work";
     alive.add(child);
-    child.once("exit", () => alive.delete(child));
+    const { name } = this;
+    child.once("exit", (code, signal) => {
+      alive.delete(child);
+      if (this.#told !== "die") this.#exited(name, this.#troubleOf(code, signal));
+    });
     child.on("error", () => undefined);
     await Promise.race([once(child, "message"), once(child, "exit")]);
   }
@@ -64,6 +78,7 @@ export class Member {
     const child = this.#running();
     if (child === undefined) return;
     const exited = once(child, "exit");
+    this.#told = "die";
     child.kill("SIGKILL");
     await exited;
   }
@@ -90,17 +105,25 @@ export class Member {
     clearTimeout(timer);
   }
 
-  /** Lets it end by itself, for so long. Whether it did so without an error. */
-  async retire(withinMs: number): Promise<boolean> {
+  /** Lets it end by itself, for so long. */
+  async retire(withinMs: number): Promise<void> {
     const child = this.#running();
-    if (child === undefined) return this.#child?.exitCode === 0;
+    if (child === undefined) return;
     const exited = once(child, "exit");
+    this.#told = "end";
     child.kill("SIGCONT");
     if (child.connected) child.disconnect();
     const late = setTimeout(() => child.kill("SIGKILL"), withinMs);
     await exited;
     clearTimeout(late);
-    return child.exitCode === 0;
+  }
+
+  /** A submitter that has a number of calls to make ends when it has made them; everybody else only when told to. */
+  #troubleOf(code: number | null, signal: NodeJS.Signals | null): string | undefined {
+    if (signal === "SIGKILL" && this.#told === "end") return "did not end when it was told to, and had to be killed";
+    if (signal !== null) return `was ended by ${signal}, which nobody had sent`;
+    if (code !== 0) return `ended with an error (code ${code ?? "unknown"})`;
+    return this.#told === "end" || this.#part.calls !== undefined ? undefined : "ended by itself";
   }
 
   #running(): ChildProcess | undefined {

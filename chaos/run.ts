@@ -11,6 +11,7 @@ import { planFaults } from "./faults/plan.ts";
 import { Proxy } from "./faults/proxy.ts";
 import { now } from "./history/clock.ts";
 import { type Recorder, recorder } from "./history/recorder.ts";
+import { itemOf } from "./process/item-of.ts";
 import { LEVELS, QUEUE } from "./scene.ts";
 import { marginMs, type Settings } from "./settings.ts";
 import { startStore } from "./stores.ts";
@@ -22,11 +23,15 @@ const ENDED_MS = 30_000;
 const LOOK_EVERY_MS = 100;
 /** Questions to the store at a time, when all is over. */
 const ASKED_AT_ONCE = 64;
+/** Dead letters at a time. */
+const PAGE = 100;
 
-/** Writes the histories into the folder. */
-export async function run(settings: Settings, folder: string): Promise<void> {
+/** Writes the histories into the folder. @param watch is told what happens to whom, in words */
+export async function run(settings: Settings, folder: string, watch?: (story: string) => void): Promise<void> {
   const { leaseMs, seed, store: storeName, control } = settings;
   const record = recorder(folder, "run");
+  const exited = (process: string, trouble: string | undefined): void =>
+    record({ type: "exited", process, ...(trouble === undefined ? {} : { trouble }) });
   await using store = await startStore(storeName, folder);
   const registers = join(folder, "registers.socket");
   await using _registers = await startRegisters(folder, registers);
@@ -40,7 +45,7 @@ export async function run(settings: Settings, folder: string): Promise<void> {
       const part = { place: number, seed: seed * 1_000 + cast.length * 37, store: storeName, url, folder };
       const flaw = control === undefined ? {} : { control };
       const limit = settings.calls === undefined ? {} : { calls: settings.calls };
-      const member = new Member(role, { ...part, registers, leaseMs, keys, submitEveryMs, ...flaw, ...limit });
+      const member = new Member(role, { ...part, registers, leaseMs, keys, submitEveryMs, ...flaw, ...limit }, exited);
       cast.push(member);
       if (store.ports.length > 0) proxies.set(member, proxy);
       return member;
@@ -65,7 +70,10 @@ export async function run(settings: Settings, folder: string): Promise<void> {
 
     await Promise.all(cast.map((member) => member.start()));
     const startedAt = now();
-    const faults = new Faults({ workers, submitters, proxies, store }, record);
+    const faults = new Faults({ workers, submitters, proxies, store }, (fact) => {
+      if (fact.type === "fault") watch?.(`${((now() - startedAt) / 1_000).toFixed(1)} s: ${fact.story}`);
+      record(fact);
+    });
     await faults.follow(planFaults(settings), startedAt);
     await wait(Math.max(0, startedAt + settings.forMs - now()));
     if (settings.calls !== undefined) await Promise.all(submitters.map((member) => member.ended(ENDED_MS)));
@@ -73,6 +81,7 @@ export async function run(settings: Settings, folder: string): Promise<void> {
     await drain(baton, settings.drainMs, record);
     await Promise.all(workers.map((member) => member.retire(RETIRE_MS)));
     await askForFinals(baton, folder, record);
+    await askForDeadLetters(baton, record);
   } finally {
     await Promise.all(cast.map((member) => member.kill()));
     for (const proxy of proxies.values()) proxy.close();
@@ -120,4 +129,16 @@ async function askForFinals(baton: Baton, folder: string, record: Recorder): Pro
     }
   };
   await Promise.all(Array.from({ length: ASKED_AT_ONCE }, askOn));
+}
+
+async function askForDeadLetters(baton: Baton, record: Recorder): Promise<void> {
+  const queue = baton.queue(QUEUE, { levels: LEVELS });
+  const items: string[] = [];
+  for (let after: string | undefined; ;) {
+    const page = await queue.dead({ limit: PAGE, ...(after === undefined ? {} : { after }) });
+    items.push(...page.map(({ payload }) => itemOf(payload)));
+    after = page.at(-1)?.id;
+    if (after === undefined) break;
+  }
+  record({ type: "dead-letters", items });
 }

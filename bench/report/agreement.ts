@@ -18,11 +18,13 @@ interface Pair {
 
 export function agrees(first: Report, second: Report): boolean {
   const pairs = pairsOf(first, second);
-  return pairs.filter(({ within }) => within).length >= pairs.length * PROMISED;
+  // Runs that have nothing in common do not agree: nothing was compared.
+  return pairs.length > 0 && pairs.filter(({ within }) => within).length >= pairs.length * PROMISED;
 }
 
 export function writeAgreement(first: Report, second: Report): string {
   const pairs = pairsOf(first, second);
+  if (pairs.length === 0) return "The two runs have no ratio in common: nothing can be compared.\n";
   const outside = pairs.filter(({ within }) => !within).toSorted((a, b) => distance(b) - distance(a));
   const contrary = pairs.filter((pair) => pair.contrary).length;
   return [

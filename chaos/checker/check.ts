@@ -4,7 +4,9 @@
  */
 import type { Fact } from "../history/fact.ts";
 import { type Evidence, evidenceOf } from "./evidence.ts";
+import { gapsOf } from "./gaps.ts";
 import { accounted } from "./rules/accounted.ts";
+import { alive } from "./rules/alive.ts";
 import { completed } from "./rules/completed.ts";
 import { drained } from "./rules/drained.ts";
 import { effects } from "./rules/effects.ts";
@@ -12,6 +14,7 @@ import { exclusive } from "./rules/exclusive.ts";
 import { fences } from "./rules/fences.ts";
 import { ids } from "./rules/ids.ts";
 import { ordered } from "./rules/ordered.ts";
+import { arePickUpsFew, prompt } from "./rules/prompt.ts";
 import { repeats } from "./rules/repeats.ts";
 import { stale } from "./rules/stale.ts";
 import { areTakeoversFew, takeover } from "./rules/takeover.ts";
@@ -27,7 +30,9 @@ const CHECKS: Readonly<Record<Rule, (evidence: Evidence) => readonly Violation[]
   ids,
   ordered,
   repeats,
+  alive,
   drained,
+  prompt,
   takeover,
 };
 
@@ -37,6 +42,13 @@ export interface Judgement {
   readonly violations: readonly Violation[];
   /** Rules for which the run had too little to say yes or no. */
   readonly unjudged: ReadonlySet<Rule>;
+  /** Why the run proves nothing, in sentences. */
+  readonly gaps: readonly string[];
+}
+
+/** No promise was broken, and there was enough to break one. */
+export function isGood({ violations, gaps }: Judgement): boolean {
+  return violations.length === 0 && gaps.length === 0;
 }
 
 export function judge(history: readonly Fact[]): Judgement {
@@ -45,6 +57,10 @@ export function judge(history: readonly Fact[]): Judgement {
   return {
     evidence,
     violations: violations.toSorted((a, b) => a.at - b.at),
-    unjudged: new Set(areTakeoversFew(evidence) ? ["takeover" as const] : []),
+    unjudged: new Set([
+      ...(arePickUpsFew(evidence) ? ["prompt" as const] : []),
+      ...(areTakeoversFew(evidence) ? ["takeover" as const] : []),
+    ]),
+    gaps: gapsOf(evidence),
   };
 }

@@ -1,6 +1,7 @@
 /** What a run amounted to, in numbers. */
 import type { Evidence } from "./evidence.ts";
 import { drainMs } from "./rules/drained.ts";
+import { pickUpsOf } from "./rules/prompt.ts";
 import { repeatsOf } from "./rules/repeats.ts";
 import { takeoversOf } from "./rules/takeover.ts";
 
@@ -20,6 +21,8 @@ export interface Figures {
   readonly takeoversCounted: number;
   readonly takeoverP50Ms: number | undefined;
   readonly takeoverP99Ms: number | undefined;
+  readonly pickUpP50Ms: number | undefined;
+  readonly pickUpP99Ms: number | undefined;
   readonly drainMs: number | undefined;
   /** Times at which the store answered nobody, and no fault of everybody went on. */
   readonly silences: number;
@@ -34,6 +37,9 @@ export function figuresOf(evidence: Evidence): Figures {
   const takeovers = takeoversOf(evidence);
   const counted = takeovers
     .filter(({ isDisturbed }) => !isDisturbed)
+    .map(({ tookMs }) => tookMs)
+    .toSorted((a, b) => a - b);
+  const pickUps = pickUpsOf(evidence)
     .map(({ tookMs }) => tookMs)
     .toSorted((a, b) => a - b);
   const faultsByKind: Record<string, number> = {};
@@ -53,6 +59,8 @@ export function figuresOf(evidence: Evidence): Figures {
     takeoversCounted: counted.length,
     takeoverP50Ms: counted[Math.ceil(counted.length * 0.5) - 1],
     takeoverP99Ms: counted[Math.ceil(counted.length * 0.99) - 1],
+    pickUpP50Ms: pickUps[Math.ceil(pickUps.length * 0.5) - 1],
+    pickUpP99Ms: pickUps[Math.ceil(pickUps.length * 0.99) - 1],
     drainMs: drainMs(evidence),
     silences: troubles.silences.length,
     longestCallMs: troubles.slowCalls.reduce((longest, { from, to }) => Math.max(longest, to - from), 0),

@@ -1,7 +1,7 @@
 /** A lease as its worker lived it: from the moment it heard of it until it let go, or could not be certain any more. */
 import type { EffectSent, Fact, Granted, Renewed, RunFact, SettleAnswered, SettleSent } from "../history/fact.ts";
 
-export interface Lease extends Pick<Granted, "by" | "item" | "key" | "level" | "fence" | "attempt" | "since"> {
+export interface Lease extends Pick<Granted, "by" | "item" | "id" | "key" | "level" | "fence" | "attempt" | "since"> {
   readonly grantedAt: number;
   /** The local deadline in the end, by what the worker heard in time. */
   readonly until: number;
@@ -10,9 +10,16 @@ export interface Lease extends Pick<Granted, "by" | "item" | "key" | "level" | "
   /** What the store answered to that, if it was heard. */
   readonly settled: SettleAnswered | undefined;
   readonly ending: string | undefined;
+  /** Of an attempt that failed: how long it was to wait. */
+  readonly delayMs: number;
+  /** The store was asked to end the item, and did not say no every time. */
+  readonly mayHaveEnded: boolean;
   readonly renewals: readonly Renewed[];
   readonly effects: readonly EffectSent[];
 }
+
+/** Endings after which an item is never seen again. */
+export const ENDS: ReadonlySet<string> = new Set(["done", "dead", "cancelled"]);
 
 type OfLease = Granted | Renewed | SettleSent | SettleAnswered | EffectSent;
 
@@ -33,15 +40,17 @@ export function leasesOf(history: readonly Fact[], rules: RunFact): readonly Lea
 }
 
 function leaseOf(grant: Granted, facts: readonly OfLease[], rules: RunFact): Lease {
-  const { by, item, key, level, fence, attempt, since, at: grantedAt } = grant;
+  const { by, item, id, key, level, fence, attempt, since, at: grantedAt } = grant;
   const renewals = facts.filter((fact) => fact.type === "renew");
-  const sent = facts.find((fact) => fact.type === "settle-sent");
+  const asked = facts.filter((fact) => fact.type === "settle-sent");
+  const [sent] = asked;
   const answers = facts.filter((fact) => fact.type === "settle");
   // Asked again after a lost answer, the store may say that there is nothing to end any more: the first yes counts.
   const settled = answers.find(({ outcome }) => outcome === "ok") ?? answers.at(-1);
   return {
     by,
     item,
+    id,
     key,
     level,
     fence,
@@ -53,6 +62,10 @@ function leaseOf(grant: Granted, facts: readonly OfLease[], rules: RunFact): Lea
     until: deadline(since, renewals, Infinity, rules),
     releasedAt: sent?.at,
     ending: sent?.ending,
+    delayMs: sent?.delayMs ?? 0,
+    mayHaveEnded:
+      asked.some(({ ending }) => ENDS.has(ending)) &&
+      (answers.length < asked.length || answers.some(({ outcome }) => outcome !== "fail")),
     effects: facts.filter((fact) => fact.type === "effect-sent"),
   };
 }

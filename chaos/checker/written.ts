@@ -41,11 +41,13 @@ export interface LeaseOptions {
   readonly level?: string;
   readonly since?: number;
   readonly attempt?: number;
+  /** As the store calls it. */
+  readonly id?: string;
 }
 
 export function granted(by: string, item: string, fence: number, at: number, options: LeaseOptions = {}): Fact {
-  const { key = "k", level = "normal", since = at - 1, attempt = 1 } = options;
-  return { type: "grant", at, by, since, item, key, level, fence, attempt };
+  const { key = "k", level = "normal", since = at - 1, attempt = 1, id = "" } = options;
+  return { type: "grant", at, by, since, item, id, key, level, fence, attempt };
 }
 
 export function renewed(by: string, fence: number, at: number, since: number = at - 1, key = "k"): Fact {
@@ -63,10 +65,15 @@ export function effect(
   item: string,
   fence: number,
   at: number,
-  options: { readonly accepted?: boolean; readonly step?: "began" | "finished"; readonly highest?: number } = {},
+  options: {
+    readonly accepted?: boolean;
+    readonly step?: "began" | "finished";
+    readonly highest?: number;
+    readonly key?: string;
+  } = {},
 ): readonly Fact[] {
-  const { accepted = true, step = "finished", highest = fence } = options;
-  const shown = { item, key: "k", fence, step };
+  const { accepted = true, step = "finished", highest = fence, key = "k" } = options;
+  const shown = { item, key, fence, step };
   return [
     { type: "effect-sent", at, by, ...shown },
     { type: "judged", at: at + 1, by: "register", worker: by, ...shown, accepted, highest },
@@ -79,18 +86,29 @@ export function settled(
   item: string,
   fence: number,
   at: number,
-  options: { readonly ending?: string; readonly outcome?: Outcome; readonly key?: string } = {},
+  options: {
+    readonly ending?: string;
+    readonly outcome?: Outcome;
+    readonly key?: string;
+    readonly delayMs?: number;
+  } = {},
 ): readonly Fact[] {
-  const { ending = "done", outcome = "ok", key = "k" } = options;
+  const { ending = "done", outcome = "ok", key = "k", delayMs } = options;
+  const delay = delayMs === undefined ? {} : { delayMs };
   return [
-    { type: "settle-sent", at, by, item, key, fence, ending },
+    { type: "settle-sent", at, by, item, key, fence, ending, ...delay },
     { type: "settle", at: at + 1, by, item, key, fence, ending, outcome },
   ];
 }
 
 /** One run of an item from beginning to end, in ten milliseconds. */
-export function done(by: string, item: string, fence: number, at: number): readonly Fact[] {
-  return [granted(by, item, fence, at), ...effect(by, item, fence, at + 5), ...settled(by, item, fence, at + 9)];
+export function done(by: string, item: string, fence: number, at: number, options: LeaseOptions = {}): readonly Fact[] {
+  const key = options.key ?? "k";
+  return [
+    granted(by, item, fence, at, options),
+    ...effect(by, item, fence, at + 5, { key }),
+    ...settled(by, item, fence, at + 9, { key }),
+  ];
 }
 
 let faults = 0;
@@ -111,6 +129,27 @@ export function final(item: string, state: string, at: number): Fact {
   return { type: "final", at, by: "run", item, state };
 }
 
+/** Sent at one moment and answered a millisecond later. */
+export function cancelled(item: string, at: number, result: "cancelled" | "requested" | "ended" | "missing"): Fact[] {
+  return [
+    { type: "cancel-sent", at, by: "s1", item },
+    { type: "cancel", at: at + 1, by: "s1", item, result },
+  ];
+}
+
+export function deadLetters(items: readonly string[], at: number): Fact {
+  return { type: "dead-letters", at, by: "run", items };
+}
+
+export function exited(process: string, trouble: string, at: number): Fact {
+  return { type: "exited", at, by: "run", process, trouble };
+}
+
+/** Items are given out under the id they were accepted with, unless the history says otherwise. */
 export function history(...facts: readonly (Fact | readonly Fact[])[]): readonly Fact[] {
-  return [run, ...facts.flat()].toSorted((a, b) => a.at - b.at);
+  const all = [run, ...facts.flat()].toSorted((a, b) => a.at - b.at);
+  const ids = new Map(all.flatMap((fact) => (fact.type === "submit-sent" ? [[fact.item, fact.id] as const] : [])));
+  const named = (fact: Fact): Fact =>
+    fact.type === "grant" && fact.id === "" ? { ...fact, id: ids.get(fact.item) ?? `@${fact.item}` } : fact;
+  return all.map(named);
 }

@@ -7,6 +7,7 @@ import { frozenClock, napClock } from "./clocks.ts";
 import type { Settings } from "../settings.ts";
 import type { Flaw } from "./flaw.ts";
 import { ForgetsEndings, GivesKeysTwice } from "./wrong-answers.ts";
+import { DropsDeadLetters, EndsLeasesEarly, ForgetsBegun, LetsOthersPass } from "./wrong-leases.ts";
 import { ForgetsFences, RenewsAnything, SettlesAnything } from "./wrong-fences.ts";
 import { AcceptsIdsTwice, DropsSubmissions, SwapsOrder } from "./wrong-submits.ts";
 
@@ -58,6 +59,26 @@ export const CONTROLS: Readonly<Record<string, Flaw>> = {
     story: "a second submission under an id makes a second item",
     engine: (inner) => new AcceptsIdsTwice(inner),
     breaks: ["ids"],
+  },
+  "lease-short": {
+    story: "the store ends leases a little early, in the moment that its workers keep in hand",
+    engine: (inner) => new EndsLeasesEarly(inner),
+    breaks: ["exclusive"],
+  },
+  "place-lost": {
+    story: "an item that failed lets others pass",
+    engine: (inner) => new LetsOthersPass(inner),
+    breaks: ["ordered"],
+  },
+  "dead-dropped": {
+    story: "what is given up is not kept as a dead letter",
+    engine: (inner) => new DropsDeadLetters(inner),
+    breaks: ["accounted"],
+  },
+  "begun-forgotten": {
+    story: "what a lost worker had begun is not given out again",
+    engine: (inner) => new ForgetsBegun(inner),
+    breaks: ["accounted"],
   },
 };
 

@@ -10,6 +10,8 @@ export type Fact =
   | RunFact
   | SubmitSent
   | SubmitAnswered
+  | CancelSent
+  | CancelAnswered
   | Granted
   | Renewed
   | SettleSent
@@ -21,13 +23,17 @@ export type Fact =
   | FaultBegan
   | FaultEnded
   | Drained
-  | Final;
+  | DeadLetters
+  | Final
+  | Exited;
 
 export interface Entry {
   /** Milliseconds by the monotonic clock of the host. */
   readonly at: number;
   /** The process that writes. */
   readonly by: string;
+  /** Counts the lines of the process, so that one that is missing is missed. Histories written by hand have none. */
+  readonly line?: number;
 }
 
 /** The rules of the run. */
@@ -67,12 +73,27 @@ export interface SubmitAnswered extends Entry {
   readonly error?: string;
 }
 
+/** Somebody takes an item back. */
+export interface CancelSent extends Entry {
+  readonly type: "cancel-sent";
+  readonly item: string;
+}
+
+export interface CancelAnswered extends Entry {
+  readonly type: "cancel";
+  readonly item: string;
+  /** `requested`: it runs, and its worker will hear of it. Undefined: the answer was lost, or it did not happen. */
+  readonly result?: "cancelled" | "requested" | "ended" | "missing";
+}
+
 /** A worker heard that it has a key. */
 export interface Granted extends Entry {
   readonly type: "grant";
   /** Read before the lease was asked for: the local deadline counts from here. */
   readonly since: number;
   readonly item: string;
+  /** What the store calls it. */
+  readonly id: string;
   readonly key: string;
   readonly level: string;
   readonly fence: number;
@@ -98,6 +119,8 @@ interface SettleEntry extends Entry {
 
 export interface SettleSent extends SettleEntry {
   readonly type: "settle-sent";
+  /** Of an attempt that failed: it is not tried again before so long. */
+  readonly delayMs?: number;
 }
 
 export interface SettleAnswered extends SettleEntry {
@@ -164,4 +187,18 @@ export interface Final extends Entry {
   readonly type: "final";
   readonly item: string;
   readonly state: string;
+}
+
+/** The items that the store keeps as dead letters when all is over. */
+export interface DeadLetters extends Entry {
+  readonly type: "dead-letters";
+  readonly items: readonly string[];
+}
+
+/** A process ended, and nobody had killed it. */
+export interface Exited extends Entry {
+  readonly type: "exited";
+  readonly process: string;
+  /** Undefined: it ended as it should. */
+  readonly trouble?: string;
 }

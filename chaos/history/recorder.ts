@@ -13,7 +13,9 @@ export type Recorder = (fact: Told) => void;
 /** Each line is with the system before the call returns: a process that is killed has told everything up to then. */
 export function recorder(folder: string, by: string): Recorder {
   const file = openSync(join(folder, `${by}.history`), "a");
+  let line = 0;
   return (fact) => {
-    writeSync(file, `${JSON.stringify({ at: now(), by, ...fact })}\n`);
+    line += 1;
+    writeSync(file, `${JSON.stringify({ at: now(), by, line, ...fact })}\n`);
   };
 }

@@ -42,14 +42,28 @@ export class RecordingEngine extends PassThrough {
     }
   }
 
+  /** Only those are taken back that have an id, which is the item's name. */
+  override async cancel(request: port.ItemRequest): Promise<port.CancelResult> {
+    const item = request.id;
+    this.#record({ type: "cancel-sent", item });
+    try {
+      const result = await super.cancel(request);
+      this.#record({ type: "cancel", item, result });
+      return result;
+    } catch (error) {
+      this.#record({ type: "cancel", item });
+      throw error;
+    }
+  }
+
   override async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     const grants = await super.claim(request);
     for (const { lease, item } of grants) {
       const { fence, key, since } = lease;
-      const { level, attempt } = item;
+      const { level, attempt, id } = item;
       const name = itemOf(item.payload);
       this.#items.set(lease.handle, name);
-      this.#record({ type: "grant", since: since.monotonic, item: name, key, level, fence, attempt });
+      this.#record({ type: "grant", since: since.monotonic, item: name, id, key, level, fence, attempt });
     }
     return grants;
   }
@@ -80,7 +94,11 @@ export class RecordingEngine extends PassThrough {
       const { key, fence, handle } = lease;
       return { item: this.#items.get(handle) ?? "", key, fence, ending: ending.type };
     });
-    for (const entry of entries) this.#record({ type: "settle-sent", ...entry });
+    for (const [index, entry] of entries.entries()) {
+      const ending = settlements[index]?.ending;
+      const delay = ending?.type === "retry" ? { delayMs: ending.delayMs } : {};
+      this.#record({ type: "settle-sent", ...entry, ...delay });
+    }
     try {
       const results = await super.settle(settlements);
       for (const [index, entry] of entries.entries()) {

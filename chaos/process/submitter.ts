@@ -68,13 +68,20 @@ async function submitNamed(): Promise<void> {
   if (accepted.length > REMEMBERED) accepted.shift();
 }
 
-/** The same id with another payload: it must get the first one's receipt, and never run. */
+/** The same id with another payload, and perhaps for another key: it must get the first one's receipt, and never run. */
 async function submitAgain(): Promise<void> {
   if (accepted.length === 0) return;
   const { id, key } = random.pick(accepted);
   made += 1;
   const item = `${id}-copy-${made}`;
-  await tried(queue.submit(key, { item, workMs: 1 }, { id, level: random.pick(LEVELS) }));
+  const place = random.chance(0.5) ? key : `key${nextKey()}`;
+  await tried(queue.submit(place, { item, workMs: 1 }, { id, level: random.pick(LEVELS) }));
+}
+
+/** The latest: it may still wait, or run. */
+async function takeBack(): Promise<void> {
+  const latest = accepted.at(-1);
+  if (latest !== undefined) await tried(queue.cancel(latest.id));
 }
 
 /** Without an id one may not repeat: when the answer is lost nobody knows, and the history says so. */
@@ -113,6 +120,7 @@ for (let calls = 0; !stop.signal.aborted && calls < (part.calls ?? Infinity); ca
   const dice = random.next();
   if (dice < 0.5) await submitNamed();
   else if (dice < 0.54) await submitAgain();
+  else if (dice < 0.57) await takeBack();
   else if (dice < 0.97) await submitPlain();
   else await submitBurst();
   await wait(random.between(0, 2 * part.submitEveryMs));

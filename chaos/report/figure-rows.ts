@@ -37,6 +37,11 @@ export function figureRows(figures: Figures): readonly FigureRow[] {
       `${seconds(figures.takeoverP50Ms)}, ${seconds(figures.takeoverP99Ms)} (${takeoversCounted} of ${takeovers} without another fault)`,
       "from the loss of a worker until another had its key",
     ),
+    row(
+      "Pick-up p50, p99",
+      `${milliseconds(figures.pickUpP50Ms)}, ${milliseconds(figures.pickUpP99Ms)}`,
+      "from the moment an item could run until a worker had it, while nothing was wrong",
+    ),
     row("Drained after", seconds(figures.drainMs), "from the last fault and item until nothing was left"),
     row(
       "Silences of the store",
@@ -66,4 +71,8 @@ function share(part: number, whole: number): string {
 
 function seconds(ms: number | undefined): string {
   return ms === undefined ? "not seen" : `${(ms / 1_000).toFixed(2)} s`;
+}
+
+function milliseconds(ms: number | undefined): string {
+  return ms === undefined ? "not seen" : `${ms.toFixed(1)} ms`;
 }

@@ -32,7 +32,7 @@ export interface PageRow {
 /** From, to, index of the worker, how it ended, what to say about it. Short, because there are tens of thousands. */
 export type PageLease = readonly [from: number, to: number, worker: number, end: LeaseEnd, text: string];
 
-/** `d` done, `r` given back to be tried again, `x` dead letter, `l` lost. A capital letter: the item had run before. */
+/** `d` done, `r` given back to be tried again, `x` dead letter or taken back, `l` lost. A capital letter: the item had run before. */
 export type LeaseEnd = "d" | "r" | "x" | "l" | "D" | "R" | "X" | "L";
 
 export function pageData(evidence: Evidence, violations: readonly Violation[]): PageData {
@@ -89,7 +89,7 @@ const CAPITALS = { d: "D", r: "R", x: "X", l: "L" } as const;
 
 function lastLetter({ ending, settled, releasedAt, until }: Lease): "d" | "r" | "x" | "l" {
   if (releasedAt === undefined || releasedAt > until || settled?.outcome === "fail") return "l";
-  return ending === "done" ? "d" : ending === "dead" ? "x" : "r";
+  return ending === "done" ? "d" : ending === "dead" || ending === "cancelled" ? "x" : "r";
 }
 
 function placeOf(process: string): string {

@@ -162,7 +162,7 @@
     const lease = row.leases.findLast(([begin, end]) => begin - near / 3 <= at && at <= end + near / 3);
     if (lease !== undefined) {
       const [begin, end, , how, text] = lease;
-      const endings = { d: "done", r: "tried again later", x: "dead letter", l: "lease lost" };
+      const endings = { d: "done", r: "tried again later", x: "dead letter, or taken back", l: "lease lost" };
       const again = how === how.toLowerCase() ? "" : "\nThe item had run before.";
       return `${row.key}: ${text}\n${(begin / 1000).toFixed(3)} s to ${(end / 1000).toFixed(3)} s: ${endings[how.toLowerCase()]}${again}`;
     }

@@ -13,11 +13,12 @@ const MOST_SHOWN = 200;
 const style = readFileSync(join(import.meta.dirname, "page.css"), "utf8");
 const script = readFileSync(join(import.meta.dirname, "page.browser.js"), "utf8");
 
-export function page({ evidence, violations, unjudged }: Judgement): string {
+export function page(judgement: Judgement): string {
+  const { evidence, violations, unjudged, gaps } = judgement;
   const { store, seed, control, leaseMs } = evidence.rules;
   const figures = figuresOf(evidence);
   const data = pageData(evidence, violations);
-  const good = violations.length === 0;
+  const look = violations.length > 0 ? "broken" : gaps.length > 0 ? "open" : "good";
   const byRule = Map.groupBy(violations, ({ rule }) => rule);
   const what = `${store}, seed ${seed}${control === undefined ? "" : `, with the planted flaw “${control}”`}`;
   const title = `Baton chaos run: ${what}`;
@@ -28,11 +29,11 @@ export function page({ evidence, violations, unjudged }: Judgement): string {
 <title>${escapeHtml(title)}</title>
 <style>
 ${style}</style>
-<header class="${good ? "good" : "broken"}">
+<header class="${look}">
   <p>${escapeHtml(what)}</p>
-  <h1>${escapeHtml(verdictOf(violations.length))}</h1>
+  <h1>${escapeHtml(verdictOf(judgement))}</h1>
   <p>${data.rows.length} keys, ${data.workers.length} workers, a lease of ${leaseMs / 1_000} s, ${figures.faults} faults in ${Math.round(figures.forMs / 1_000)} s.</p>
-</header>
+${gaps.map((gap) => `  <p>${escapeHtml(gap)}</p>\n`).join("")}</header>
 <main>
 <p>Baton gives each <b>key</b> (a car, a customer, an account) to one worker at a time. A worker holds a key under a <b>lease</b>: a
 right that runs out unless it is renewed. In this run real processes were killed, stopped and cut off from the store on purpose; each wrote
@@ -42,8 +43,8 @@ down what it did, and a separate program compared what they wrote with what Bato
 ${rules()
   .map(([rule, promise]) => {
     const times = byRule.get(rule)?.length ?? 0;
-    const isOpen = times === 0 && unjudged.has(rule);
-    const said = isOpen ? "too few" : times === 0 ? "kept" : `broken ${times}×`;
+    const isOpen = times === 0 && (unjudged.has(rule) || gaps.length > 0);
+    const said = times > 0 ? `broken ${times}×` : unjudged.has(rule) ? "too few" : isOpen ? "?" : "kept";
     return `<li class="${isOpen ? "open" : times === 0 ? "kept" : "broken"}"><span>${said}</span> ${escapeHtml(promise)}</li>`;
   })
   .join("\n")}
@@ -66,7 +67,7 @@ Rows with trouble come first. Point at anything to read what it is; drag to move
 <div>
 <span><i class="bar"></i> done</span>
 <span><i class="bar retry"></i> failed on purpose, tried again</span>
-<span><i class="bar dead"></i> failed for good, on purpose</span>
+<span><i class="bar dead"></i> failed for good or taken back, on purpose</span>
 <span><i class="bar lost"></i> lease lost: its worker was hit</span>
 <span><i class="bar again"></i> the item had run before</span>
 <span><i class="mark loss"></i> a fault took the key from its worker</span>

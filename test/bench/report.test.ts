@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { readArguments } from "../../bench/arguments.ts";
 import { randomNumbers, shuffled } from "../../bench/random.ts";
 import { RECORD_FORMAT, type RunRecord } from "../../bench/record.ts";
-import { agrees } from "../../bench/report/agreement.ts";
+import { agrees, writeAgreement } from "../../bench/report/agreement.ts";
 import { formatRatio } from "../../bench/report/format.ts";
 import { writeMarkdown } from "../../bench/report/markdown.ts";
 import { isTie, ratioOf, statedSpread } from "../../bench/report/ratios.ts";
@@ -83,6 +83,14 @@ test("table, page and charts of several runs: ratios first, well-formed, with wo
     assert.ok(!/NaN|Infinity|undefined/.test(svg), file);
   }
   assert.equal(agrees(report, reportOn([record(3)])), true);
+});
+
+test("runs that have no ratio in common do not agree", () => {
+  const run = record(1);
+  const report = reportOn([run]);
+  const other = reportOn([{ ...run, samples: run.samples.filter(({ subject }) => subject === "own") }]);
+  assert.equal(agrees(report, other), false);
+  assert.match(writeAgreement(report, other), /^The two runs have no ratio in common/);
 });
 
 /** `slow`: a machine on which everything takes so much longer. */

@@ -1,11 +1,25 @@
 import type { Evidence } from "../evidence.ts";
-import type { Lease } from "../lease.ts";
+import { ENDS, type Lease } from "../lease.ts";
 import type { Violation } from "../violation.ts";
 
-/** Endings after which an item is never seen again. */
-const ENDS: ReadonlySet<string> = new Set(["done", "dead", "cancelled"]);
+export function completed(evidence: Evidence): readonly Violation[] {
+  return [...afterItsEnd(evidence), ...afterItWasTakenBack(evidence)];
+}
 
-export function completed({ leasesByItem, time }: Evidence): readonly Violation[] {
+/** Whoever is told that an item is taken back, or has ended, does not see it run after that. */
+function afterItWasTakenBack({ cancels, leasesByItem, time }: Evidence): readonly Violation[] {
+  return [...cancels].flatMap(([item, answers]) => {
+    const over = answers.find(({ result }) => result === "cancelled" || result === "ended");
+    const again = (leasesByItem.get(item) ?? []).find(({ since }) => over !== undefined && since > over.at);
+    if (over === undefined || again === undefined) return [];
+    const text =
+      `${item} of ${again.key} was given to ${again.by} (fence ${again.fence}) at ${time(again.grantedAt)}, ` +
+      `although ${over.by} had been told at ${time(over.at)} that it ${over.result === "ended" ? "had ended" : "was taken back"}.`;
+    return [{ rule: "completed" as const, key: again.key, at: again.grantedAt, text }];
+  });
+}
+
+function afterItsEnd({ leasesByItem, time }: Evidence): readonly Violation[] {
   return [...leasesByItem.values()].flatMap((ofItem) => {
     const byFence = ofItem.toSorted((a, b) => a.fence - b.fence);
     const found: Violation[] = [];

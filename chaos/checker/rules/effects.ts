@@ -6,7 +6,7 @@ import type { Violation } from "../violation.ts";
 const TIMER_MS = 150;
 
 export function effects(evidence: Evidence): readonly Violation[] {
-  return [...late(evidence), ...lowerFences(evidence), ...refusedHolders(evidence)];
+  return [...late(evidence), ...lowerFences(evidence), ...ofLeases(evidence)];
 }
 
 /** After its local deadline a worker begins nothing, unless it stood still; and once it runs again it notices at once. */
@@ -39,18 +39,22 @@ function lowerFences({ judged, time }: Evidence): readonly Violation[] {
   });
 }
 
-/** Who is refused by the register while it may still trust its lease was not alone. */
-function refusedHolders({ judged, leases, rules, time }: Evidence): readonly Violation[] {
+/** Nothing is done without a lease; and who is refused by the register while it may still trust its lease was not alone. */
+function ofLeases({ judged, leases, rules, time }: Evidence): readonly Violation[] {
   const byName = new Map<string, Lease>();
   for (const lease of leases) byName.set(`${lease.by} ${lease.fence} ${lease.key}`, lease);
   return judged.flatMap(({ accepted, at, fence, highest, item, key, worker }) => {
+    const tell = (text: string): readonly Violation[] => [{ rule: "effects", key, at, text }];
     const lease = byName.get(`${worker} ${fence} ${key}`);
-    if (accepted || lease === undefined) return [];
+    if (lease?.item !== item) {
+      const had = lease === undefined ? "which it had not been given" : `which it had been given for ${lease.item}`;
+      return tell(`${worker} worked on ${item} of ${key} at ${time(at)} under fence ${fence}, ${had}.`);
+    }
     const deadline = deadlineAt(lease, at, rules);
-    if (at > deadline) return [];
-    const text =
+    if (accepted || at > deadline) return [];
+    return tell(
       `The register of ${key} refused ${worker} (fence ${fence}, item ${item}) at ${time(at)}, because it had seen fence ${highest}; ` +
-      `but the lease was good until ${time(deadline)}.`;
-    return [{ rule: "effects" as const, key, at, text }];
+        `but the lease was good until ${time(deadline)}.`,
+    );
   });
 }

@@ -1,11 +1,13 @@
 import type { Evidence, Submitted } from "../evidence.ts";
 import type { Violation } from "../violation.ts";
+import { receipts } from "./receipts.ts";
 
 export function ids(evidence: Evidence): readonly Violation[] {
   const named = [...evidence.submitted.values()].filter(({ id }) => id !== undefined);
-  return [...Map.groupBy(named, ({ id }) => id ?? "")].flatMap(([id, same]) =>
+  const ofIds = [...Map.groupBy(named, ({ id }) => id ?? "")].flatMap(([id, same]) =>
     twoItems(id, same, evidence).concat(twoReceipts(id, same, evidence)),
   );
+  return [...ofIds, ...receipts(evidence)];
 }
 
 /** Whatever was submitted under one id, one of them runs. */

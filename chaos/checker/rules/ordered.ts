@@ -1,6 +1,7 @@
 import type { Evidence, Submitted } from "../evidence.ts";
 import { byKey, type Lease } from "../lease.ts";
 import type { Violation } from "../violation.ts";
+import { places } from "./places.ts";
 
 /**
  * A worker that goes from item to item may rely on what it last saw of its key for so long (NATS: 50 ms); what is more urgent may
@@ -15,7 +16,7 @@ interface Ran extends Submitted {
 
 export function ordered(evidence: Evidence): readonly Violation[] {
   const { levels } = evidence.rules;
-  return byKey(ranOf(evidence)).flatMap((ofKey) => {
+  const firstRuns = byKey(ranOf(evidence)).flatMap((ofKey) => {
     const byLevel = Map.groupBy(ofKey, ({ level }) => level);
     const lines = levels.map((level) => byLevel.get(level) ?? []);
     return lines.flatMap((line, index) =>
@@ -26,6 +27,7 @@ export function ordered(evidence: Evidence): readonly Violation[] {
       ].flat(),
     );
   });
+  return [...firstRuns, ...places(evidence)];
 }
 
 /** Those without a lease are another rule's concern. */

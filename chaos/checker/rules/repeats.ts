@@ -34,7 +34,7 @@ export function repeatsOf({ leasesByItem, troubles }: Evidence): readonly Repeat
 
 export function repeats(evidence: Evidence): readonly Violation[] {
   const all = repeatsOf(evidence);
-  return [...unexplained(all, evidence), ...tooMany(all, evidence)];
+  return [...unexplained(all, evidence), ...tooMany(all, evidence), ...forgotten(evidence)];
 }
 
 function unexplained(all: readonly Repeat[], { time }: Evidence): readonly Violation[] {
@@ -63,5 +63,20 @@ function tooMany(all: readonly Repeat[], { judged, time }: Evidence): readonly V
     if (first === undefined || atOnce.length <= MOST_AHEAD + 1) return [];
     const text = `After ${first.before.by} had lost ${first.before.key} at ${time(first.before.grantedAt)}, ${atOnce.length} finished items of it ran again; at most ${MOST_AHEAD + 1} may.`;
     return [{ rule: "repeats" as const, key: first.before.key, at: first.again.grantedAt, text }];
+  });
+}
+
+/** Each run of an item counts: a store that forgets them would try for ever what it promised to give up. */
+function forgotten({ leasesByItem, time }: Evidence): readonly Violation[] {
+  return [...leasesByItem.values()].flatMap((ofItem) => {
+    const byFence = ofItem.toSorted((a, b) => a.fence - b.fence);
+    return byFence.slice(1).flatMap((again, index) => {
+      const before = byFence[index];
+      if (before === undefined || again.attempt >= before.attempt) return [];
+      const text =
+        `${again.item} of ${again.key} was given to ${again.by} at ${time(again.grantedAt)} as attempt ${again.attempt}, ` +
+        `although ${before.by} had been given attempt ${before.attempt} at ${time(before.grantedAt)}.`;
+      return [{ rule: "repeats" as const, key: again.key, at: again.grantedAt, text }];
+    });
   });
 }

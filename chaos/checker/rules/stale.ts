@@ -1,4 +1,4 @@
-import type { RunFact } from "../../history/fact.ts";
+import type { Renewed, RunFact } from "../../history/fact.ts";
 import type { Evidence } from "../evidence.ts";
 import { byKey, type Lease } from "../lease.ts";
 import type { Violation } from "../violation.ts";
@@ -32,10 +32,12 @@ function ranOut(lease: Lease, { leaseMs }: RunFact, time: Evidence["time"]): rea
       `although it had run out at ${time(end)} at the latest.`;
     found.push({ rule: "stale", key: lease.key, at, text });
   };
-  for (const { at, outcome, since } of lease.renewals) {
+  for (const renewal of lease.renewals) {
+    const { at, outcome } = renewal;
     if (outcome === "unknown") isCertain = false;
-    if (outcome !== "ok" || since === undefined) continue;
-    if (isCertain && since > end) tell("renewed", since, at);
+    if (outcome !== "ok") continue;
+    const asked = askedAt(renewal);
+    if (isCertain && asked > end) tell("renewed", asked, at);
     end = Math.max(end, at + leaseMs);
     isCertain = true;
   }
@@ -45,9 +47,14 @@ function ranOut(lease: Lease, { leaseMs }: RunFact, time: Evidence["time"]): rea
   return found;
 }
 
+/** The store says from when the lease counts; it cannot make the question older than it is. */
+function askedAt({ sentAt, since = sentAt }: Renewed): number {
+  return Math.max(sentAt, since);
+}
+
 function lateRenewals(lease: Lease, next: Lease, time: Evidence["time"]): readonly Violation[] {
   return lease.renewals.flatMap((renewal) => {
-    if (renewal.outcome !== "ok" || (renewal.since ?? -Infinity) <= next.grantedAt) return [];
+    if (renewal.outcome !== "ok" || askedAt(renewal) <= next.grantedAt) return [];
     const text =
       `${lease.by} renewed its lease on ${lease.key} (fence ${lease.fence}) at ${time(renewal.at)}, ` +
       `although ${next.by} had been given the key (fence ${next.fence}) at ${time(next.grantedAt)}.`;

@@ -16,8 +16,9 @@ export interface Takeover {
 /** After these the process can do nothing for its leases. */
 const LOSSES: ReadonlySet<string> = new Set(["kill", "stop", "block"]);
 const LATER_MS = 1_000;
-/** With fewer, one slow takeover would be the ninety-ninth of a hundred. */
+/** With fewer, one slow takeover would be the ninety-ninth of a hundred: then the middle one is judged. */
 const ENOUGH = 20;
+const ENOUGH_FOR_A_MIDDLE = 5;
 
 export function takeoversOf({ leases, troubles }: Evidence): readonly Takeover[] {
   const losses = troubles.faults.filter(({ kind }) => LOSSES.has(kind));
@@ -49,11 +50,14 @@ export function takeover(evidence: Evidence): readonly Violation[] {
   const counted = takeoversOf(evidence)
     .filter(({ isDisturbed }) => !isDisturbed)
     .toSorted((a, b) => a.tookMs - b.tookMs);
-  const atP99 = counted[Math.ceil(counted.length * 0.99) - 1];
-  if (counted.length < ENOUGH || atP99 === undefined || atP99.tookMs <= rules.leaseMs + LATER_MS) return [];
-  const { fault, lost, next, tookMs } = atP99;
+  const isEnough = counted.length >= ENOUGH;
+  const judged = counted[Math.ceil(counted.length * (isEnough ? 0.99 : 0.5)) - 1];
+  if (counted.length < ENOUGH_FOR_A_MIDDLE || judged === undefined || judged.tookMs <= rules.leaseMs + LATER_MS)
+    return [];
+  const { fault, lost, next, tookMs } = judged;
   const text =
     `${fault.story} at ${time(fault.from)} with ${lost.key} (fence ${lost.fence}); ${next.by} was given it at ${time(next.grantedAt)}, ` +
-    `${(tookMs / 1_000).toFixed(2)} s later. That is the 99th of 100 of ${counted.length} takeovers; promised are ${(rules.leaseMs + LATER_MS) / 1_000} s.`;
+    `${(tookMs / 1_000).toFixed(2)} s later. That is ${isEnough ? "the 99th of 100" : "the middle one"} of ${counted.length} takeovers; ` +
+    `promised are ${(rules.leaseMs + LATER_MS) / 1_000} s.`;
   return [{ rule: "takeover", key: lost.key, at: next.grantedAt, text }];
 }
