@@ -1,5 +1,6 @@
 import type { Clock, Timer } from "../../domain/clock.ts";
 import type { ClaimRequest, Grant, Lease, Settlement } from "../../engine/port.ts";
+import type { Given } from "./grants.ts";
 
 /** Whoever ends an item so soon waits for the store more than for its own work: with 64 slots it needs 13,000 items a second. */
 const QUICK_MS = 5;
@@ -7,12 +8,14 @@ const QUICK_MS = 5;
 const KEPT_MS = 20;
 /** With fewer slots others would have as much use for the keys. */
 const LEAST_SLOTS = 16;
-/** So many for each slot, and no more than so many in all: two steps side by side take no more. */
+/** So many keys for each slot, and no more than so many in all: two steps side by side take no more. */
 const PER_SLOT = 4;
 const MOST_AHEAD = 256;
+/** Keys bring along what may begin after their first item. In all, no more than these. */
+const MOST_ITEMS = 512;
 
 interface Kept {
-  readonly grant: Grant;
+  readonly given: Given;
   readonly at: number;
 }
 
@@ -27,6 +30,9 @@ export class Ahead {
   #request: ClaimRequest | undefined;
   #slots = 0;
   #kept: Kept[] = [];
+  #keptItems = 0;
+  /** Of what came last: keys may bring along what may begin after their first item. */
+  #itemsPerKey = 1;
   /** One lease at a time is watched: how long does its item take? */
   #watched: { readonly lease: Lease; readonly at: number } | undefined;
   #isQuick = false;
@@ -59,14 +65,16 @@ export class Ahead {
   }
 
   /** What a worker that asked can have at once. */
-  take(request: ClaimRequest): readonly Grant[] {
+  take(request: ClaimRequest, max: number = request.max): readonly Given[] {
     if (this.#kept.length === 0 || !this.#isOf(request)) return [];
     this.#giveBackOld(KEPT_MS);
-    return this.#kept.splice(0, request.max).map(({ grant }) => grant);
+    const taken = this.#kept.splice(0, max).map(({ given }) => given);
+    for (const given of taken) this.#keptItems -= itemsOf(given);
+    return taken;
   }
 
   /** These were handed out. */
-  gave([first]: readonly Grant[]): void {
+  gave(first: Grant | undefined): void {
     if (first === undefined || this.#slots < LEAST_SLOTS) return;
     const at = this.#clock.monotonic();
     if (this.#watched !== undefined && at - this.#watched.at <= QUICK_MS) return;
@@ -88,6 +96,11 @@ export class Ahead {
     return this.#isQuick;
   }
 
+  /** Whoever asks works off items in no time, and so has use for several of a key. */
+  isQuickFor(request: ClaimRequest): boolean {
+    return this.#isQuick && this.#isOf(request) && !request.signal.aborted;
+  }
+
   /** As many as are lacking are on their way, until they are kept. */
   order(request: ClaimRequest): number {
     const lack = this.lack(request);
@@ -99,21 +112,28 @@ export class Ahead {
   lack(request: ClaimRequest | undefined = this.#request): number {
     if (!this.#isQuick || request === undefined || request.signal.aborted || !this.#isOf(request)) return 0;
     if (this.#watched !== undefined && this.#clock.monotonic() - this.#watched.at > QUICK_MS) return 0;
+    const keys = Math.min(PER_SLOT * this.#slots, MOST_AHEAD) - this.#kept.length;
     // No more than are begun in half of the time for which they are kept.
-    const most = Math.min(PER_SLOT, KEPT_MS / 2 / this.#itemMs) * this.#slots;
-    return Math.max(0, Math.min(Math.floor(most), MOST_AHEAD) - this.#kept.length - this.#ordered);
+    const items = Math.min((KEPT_MS / 2 / this.#itemMs) * this.#slots, MOST_ITEMS) - this.#keptItems;
+    return Math.max(0, Math.min(keys, Math.ceil(items / this.#itemsPerKey)) - this.#ordered);
   }
 
   /** What came of an order. It is kept for whoever it was leased for; if another has come meanwhile, it goes back. */
-  keep(grants: readonly Grant[], ordered: number, request: ClaimRequest): void {
+  keep(grants: readonly Given[], ordered: number, request: ClaimRequest): void {
     this.#ordered -= ordered;
     if (grants.length === 0) return;
     if (!this.#isOf(request)) {
-      this.#giveBack(grants.map(({ lease }) => lease));
+      this.#giveBack(grants.map(({ grant }) => grant.lease));
       return;
     }
     const at = this.#clock.monotonic();
-    for (const grant of grants) this.#kept.push({ grant, at });
+    let items = 0;
+    for (const given of grants) {
+      this.#kept.push({ given, at });
+      items += itemsOf(given);
+    }
+    this.#keptItems += items;
+    this.#itemsPerKey = items / grants.length;
     this.#timer ??= this.#clock.setTimer(KEPT_MS, () => this.#look());
   }
 
@@ -141,6 +161,11 @@ export class Ahead {
     if (old.length === 0) return;
     this.#isQuick = false;
     this.#kept = this.#kept.filter(({ at }) => now - at < keptMs);
-    this.#giveBack(old.map(({ grant }) => grant.lease));
+    for (const { given } of old) this.#keptItems -= itemsOf(given);
+    this.#giveBack(old.map(({ given }) => given.grant.lease));
   }
+}
+
+function itemsOf({ cars }: Given): number {
+  return cars?.length ?? 1;
 }

@@ -5,6 +5,8 @@ import { bigints } from "./arrays.ts";
 import type { Row } from "./link.ts";
 import type { DeclaredQueue } from "./queues.ts";
 import { integer, optionalInteger } from "./rows.ts";
+import { MOST_CARRIED } from "./run-ahead.ts";
+import { Trains } from "./trains.ts";
 
 /** A claim that waits for work. */
 export interface WaitingClaim {
@@ -14,6 +16,21 @@ export interface WaitingClaim {
   /** A look for it is under way: whatever comes of that is its answer. */
   looking: boolean;
 }
+
+/** The arguments of a step that say who asks for how much; and what it says of those who sleep. */
+export interface AskedFor {
+  readonly values: readonly unknown[];
+  /** Should nothing be found, the store is told that somebody sleeps. */
+  readonly saysAsleep: boolean;
+  /** Should something be found, nobody sleeps any more. */
+  readonly wakesLast: boolean;
+}
+
+export const NO_CLAIM: AskedFor = {
+  values: [null, null, 0, 0, 0, 0, null, false, false, 0],
+  saysAsleep: false,
+  wakesLast: false,
+};
 
 /** How often a look begins further back than the last ones found something. */
 const BACK_LOOK_EVERY_MS = 250;
@@ -99,6 +116,7 @@ export class QueueClaims {
   readonly #beginnings: Beginnings;
   /** What was handed out before it was asked for. */
   readonly ahead: Ahead;
+  readonly trains: Trains = new Trains();
 
   constructor(queue: DeclaredQueue, clock: Clock, giveBack: (leases: readonly Lease[]) => void) {
     this.queue = queue;
@@ -155,25 +173,35 @@ export class QueueClaims {
     return true;
   }
 
+  has(claim: WaitingClaim): boolean {
+    return this.#waiting.includes(claim);
+  }
+
+  /** Whoever waits should know why nothing comes; they ask again. */
+  fail(error: unknown): void {
+    this.asleep = false;
+    for (const claim of this.all()) {
+      this.remove(claim);
+      claim.reject(error);
+    }
+  }
+
   all(): readonly WaitingClaim[] {
     return [...this.#waiting];
   }
 
-  /** The arguments of a step that say who asks for how much. Nobody may be waiting for it: then nobody goes to sleep over it either. */
-  arguments(
-    claim: WaitingClaim | undefined,
-    request: ClaimRequest,
-    ordered: number,
-    isBeside: boolean,
-  ): readonly unknown[] {
+  /** Nobody may be waiting for it: then nobody goes to sleep over it either. */
+  asked(claim: WaitingClaim | undefined, request: ClaimRequest, ordered: number, isBeside: boolean): AskedFor {
     const { worker, leaseMs, patienceMs } = request;
     const most = (claim?.request.max ?? 0) + ordered;
     const patience = Math.min(Math.ceil(patienceMs), Number.MAX_SAFE_INTEGER);
     const { near } = this.#beginnings;
     const bounds = bigints(isBeside ? near : this.#beginnings.next(this.#clock.monotonic(), this.asleep));
-    const sleeps = claim !== undefined && !this.asleep;
-    const lastSleeper = claim !== undefined && this.asleep && this.size === 1;
-    return [this.queue.id, worker, most, Math.ceil(leaseMs), patience, this.#strict, bounds, sleeps, lastSleeper];
+    const saysAsleep = claim !== undefined && !this.asleep;
+    const wakesLast = claim !== undefined && this.asleep && this.size === 1;
+    const carry = this.ahead.isQuickFor(request) ? MOST_CARRIED : 0;
+    const who = [this.queue.id, worker, most, Math.ceil(leaseMs), patience, this.#strict, bounds];
+    return { values: [...who, saysAsleep, wakesLast, carry], saysAsleep, wakesLast };
   }
 
   /** From the rows that tell what the next claim should know. Milliseconds until something is due; -1: nothing will be; -2: not asked. */

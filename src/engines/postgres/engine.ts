@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { ClientBase } from "pg";
-import { instant, systemClock } from "../../domain/clock.ts";
+import { instant, pause, systemClock } from "../../domain/clock.ts";
 import { InvalidInput } from "../../domain/errors.ts";
 import type {
   CancelResult,
@@ -39,6 +39,7 @@ import { type Connections, Link } from "./link.ts";
 import { checkSchema, DEFAULT_SCHEMA, type StoreOptions } from "./options.ts";
 import { PostgresRegister } from "./register.ts";
 import { flag, integer, text } from "./rows.ts";
+import { RUN_AHEAD_MS } from "./run-ahead.ts";
 import { migrate } from "./schema.ts";
 import { keyOf } from "./settlements.ts";
 import { PLANNING } from "./sql/functions.ts";
@@ -134,17 +135,24 @@ export class PostgresEngine implements Engine {
   async renew(renewals: readonly Renewal[]): Promise<readonly RenewResult[]> {
     return await this.#call(async () => {
       const since = instant(systemClock);
+      const asked = renewals.flatMap((renewal, index) =>
+        this.#store.leases.fencesOf(renewal.lease).map((fence) => ({ renewal, fence, index })),
+      );
       const rows = await this.#link.query("baton_renew", `SELECT * FROM ${this.#schema}.renew($1, $2, $3, $4)`, [
-        bigints(renewals.map(({ lease }) => keyOf(lease))),
-        bigints(renewals.map(({ lease }) => lease.fence)),
-        bigints(renewals.map(({ leaseMs }) => Math.ceil(leaseMs))),
-        doubles(renewals.map(({ progress }) => progress ?? null)),
+        bigints(asked.map(({ renewal }) => keyOf(renewal.lease))),
+        bigints(asked.map(({ fence }) => fence)),
+        bigints(asked.map(({ renewal }) => Math.ceil(renewal.leaseMs))),
+        doubles(asked.map(({ renewal }) => renewal.progress ?? null)),
       ]);
-      const renewed = new Map(rows.map((row) => [integer(row, 0) - 1, flag(row, 1)]));
-      return renewals.map((_, index): RenewResult => {
-        const cancelRequested = renewed.get(index);
-        return cancelRequested === undefined ? { ok: false } : { ok: true, since, cancelRequested };
-      });
+      const results = renewals.map((): RenewResult => ({ ok: false }));
+      for (const row of rows) {
+        const one = asked[integer(row, 0) - 1];
+        if (one === undefined) continue;
+        // What somebody asked to cancel may be the item before this one.
+        const cancelRequested = flag(row, 1) && one.fence === one.renewal.lease.fence;
+        results[one.index] = { ok: true, since, cancelRequested };
+      }
+      return results;
     });
   }
 
@@ -190,21 +198,23 @@ export class PostgresEngine implements Engine {
         key ?? null,
         paused,
       ]);
-      if (paused) this.#store.giveBackAhead(queue.id);
+      if (paused) this.#store.leases.stop(queue.id);
       this.#store.changed(queue.id, row?.[0] === true);
     });
+    // Other processes hear of it when they ask for more: until then they may begin what they know of.
+    if (paused && key === undefined) await pause(systemClock, RUN_AHEAD_MS);
   }
 
   async queues({ queue }: { readonly queue?: string }): Promise<readonly QueueReport[]> {
     return await this.#call(async () => {
-      await this.#store.countIn();
+      await this.#store.due.countIn();
       return await this.#store.inspection.queues(queue);
     });
   }
 
   async keys(request: KeyPageRequest): Promise<readonly KeyReport[]> {
     return await this.#call(async () => {
-      await this.#store.countIn();
+      await this.#store.due.countIn();
       return await this.#store.inspection.keys(this.#store.queues.get(request.queue), request);
     });
   }

@@ -1,4 +1,5 @@
 import { BatonError, OutcomeUnknown } from "../../domain/errors.ts";
+import { RUNS_AHEAD } from "./sql/functions.ts";
 
 /** A failure of the server, or of the way to it. */
 export class StoreFailure extends BatonError {}
@@ -43,6 +44,13 @@ export function isLostConnection(error: unknown): boolean {
 export function isWorthRepeating(error: unknown): boolean {
   const state = sqlState(error);
   return state === SERIALIZATION_FAILURE || state === DEADLOCK_DETECTED;
+}
+
+/** The number of the key of which somebody may have begun more than the store knows. Nothing was changed. */
+export function keyThatRunsAhead(error: unknown): number | undefined {
+  if (sqlState(error) !== RUNS_AHEAD) return undefined;
+  const detail: unknown = error instanceof Error ? Reflect.get(error, "detail") : undefined;
+  return Number(detail);
 }
 
 /** Of a statement that was sent. By SQLSTATE, never by text. */

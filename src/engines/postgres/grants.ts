@@ -4,32 +4,67 @@ import { payloadOf } from "./bodies.ts";
 import type { Row } from "./link.ts";
 import type { DeclaredQueue } from "./queues.ts";
 import { integer, optionalText, text } from "./rows.ts";
+import type { Car } from "./train.ts";
 
-/** The kind of a row of a step that is a grant. */
+/** The kinds of rows of a step that hand out keys, and that tell what may begin after the items of those. */
 const GRANT = 0;
+const CARRIED = 5;
+
+export interface Given {
+  readonly grant: Grant;
+  /** The item and those that may begin after it, if there are any. */
+  readonly cars: readonly Car[] | undefined;
+}
 
 /** Of the rows that a step answers with, those that hand out keys, in the order in which they were handed out. */
-export function readGrants(queue: DeclaredQueue, rows: readonly Row[], since: Lease["since"]): readonly Grant[] {
+export function readGrants(queue: DeclaredQueue, rows: readonly Row[], since: Lease["since"]): readonly Given[] {
   const given = rows.filter((row) => integer(row, 0) === GRANT).toSorted((a, b) => integer(a, 1) - integer(b, 1));
+  const carried = new Map<number, Row[]>();
+  for (const row of rows) {
+    if (integer(row, 0) !== CARRIED) continue;
+    const behind = carried.get(integer(row, 3));
+    if (behind === undefined) carried.set(integer(row, 3), [row]);
+    else behind.push(row);
+  }
   return given.map((row) => {
     const key = text(row, 2);
-    const keyId = integer(row, 3);
-    const rank = integer(row, 5);
-    const headers = optionalText(row, 9);
-    return {
-      lease: { queue: queue.name, key, fence: integer(row, 4), since, handle: keyId },
-      item: {
-        id: optionalText(row, 7) ?? givenId(keyId, rank, integer(row, 6)),
-        queue: queue.name,
-        key,
-        level: queue.levels[rank] ?? "",
-        payload: payloadOf(row[8], row[10], row[11]),
-        headers: headers === undefined ? undefined : readHeaders(headers),
-        submittedAt: integer(row, 12),
-        attempt: integer(row, 13),
-      },
-    };
+    const grant = grantOf(queue, key, row, since);
+    const behind = plainOf(carried.get(integer(row, 3)));
+    if (behind.length === 0) return { grant, cars: undefined };
+    const first = { grant, ord: integer(row, 6), spot: text(row, 14) };
+    const others = behind.map((car) => ({
+      grant: grantOf(queue, key, car, since),
+      ord: integer(car, 6),
+      spot: text(car, 14),
+    }));
+    return { grant, cars: [first, ...others] };
   });
+}
+
+/** Up to the first whose end somebody may ask for, or that was tried before: if it brings its process down, that must be seen. */
+function plainOf(rows: readonly Row[] | undefined): readonly Row[] {
+  if (rows === undefined) return [];
+  const end = rows.findIndex((row) => row[7] !== null || integer(row, 13) > 1);
+  return end === -1 ? rows : rows.slice(0, end);
+}
+
+function grantOf(queue: DeclaredQueue, key: string, row: Row, since: Lease["since"]): Grant {
+  const keyId = integer(row, 3);
+  const rank = integer(row, 5);
+  const headers = optionalText(row, 9);
+  return {
+    lease: { queue: queue.name, key, fence: integer(row, 4), since, handle: keyId },
+    item: {
+      id: optionalText(row, 7) ?? givenId(keyId, rank, integer(row, 6)),
+      queue: queue.name,
+      key,
+      level: queue.levels[rank] ?? "",
+      payload: payloadOf(row[8], row[10], row[11]),
+      headers: headers === undefined ? undefined : readHeaders(headers),
+      submittedAt: integer(row, 12),
+      attempt: integer(row, 13),
+    },
+  };
 }
 
 /** The id of an item that was given none, as `given_id` of the store makes it. */

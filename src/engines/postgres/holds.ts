@@ -1,12 +1,19 @@
 import { type Clock, instant } from "../../domain/clock.ts";
 import type { HoldRequest, Lease } from "../../engine/port.ts";
+import { answered } from "./answered.ts";
+import type { Due } from "./due.ts";
+import type { Lane } from "./lane.ts";
+import type { Leases } from "./leases.ts";
 import type { Link } from "./link.ts";
 import type { DeclaredQueue } from "./queues.ts";
 import { integer } from "./rows.ts";
 
-export interface WaitingHold {
+interface Wanted {
   readonly queue: DeclaredQueue;
   readonly request: HoldRequest;
+}
+
+interface WaitingHold extends Wanted {
   readonly resolve: (lease: Lease | undefined) => void;
   readonly reject: (error: unknown) => void;
   /** It is being tried: whatever comes of that is its answer. */
@@ -14,43 +21,113 @@ export interface WaitingHold {
   look: boolean;
 }
 
+export interface HoldsParts {
+  readonly link: Link;
+  readonly clock: Clock;
+  readonly schema: string;
+  readonly me: number;
+  readonly lane: Lane;
+  readonly leases: Leases;
+  readonly due: Due;
+  /** Somebody waits from now on. */
+  readonly waits: () => void;
+  /** A key of the queue is free; others were told, or not. */
+  readonly changed: (queue: number, rung: boolean) => void;
+}
+
 /** Holds, and those that wait for their key. */
 export class Holds {
-  readonly #link: Link;
-  readonly #clock: Clock;
-  readonly #schema: string;
-  readonly #me: number;
-  readonly waiting: Set<WaitingHold> = new Set();
+  readonly #parts: HoldsParts;
+  readonly #waiting = new Set<WaitingHold>();
   /** Waited for no longer, whose marks are still in the store. */
-  readonly givenUp: WaitingHold[] = [];
+  readonly #givenUp: Wanted[] = [];
+  #closed = false;
 
-  constructor(link: Link, clock: Clock, schema: string, me: number) {
-    this.#link = link;
-    this.#clock = clock;
-    this.#schema = schema;
-    this.#me = me;
+  constructor(parts: HoldsParts) {
+    this.#parts = parts;
+  }
+
+  /** Resolves when it has the key, or with nothing when nobody waits for it any more. */
+  async hold(queue: DeclaredQueue, request: HoldRequest): Promise<Lease | undefined> {
+    const { lane, waits } = this.#parts;
+    const lease = await lane.call(() => this.#try(queue, request, !request.signal.aborted));
+    if (lease !== undefined) return lease;
+    if (request.signal.aborted) {
+      await lane.call(() => this.#giveUpMark({ queue, request }));
+      return undefined;
+    }
+    return await new Promise((resolve, reject) => {
+      const giveUp = (): void => {
+        if (waiting.trying || !this.#waiting.delete(waiting)) return;
+        this.#givenUp.push(waiting);
+        lane.nudge();
+        void lane.quiet().then(() => resolve(undefined));
+      };
+      const answers = answered(request.signal, giveUp, { resolve, reject });
+      const waiting: WaitingHold = { queue, request, ...answers, trying: false, look: true };
+      this.#waiting.add(waiting);
+      waits();
+      lane.nudge();
+    });
+  }
+
+  get areWaiting(): boolean {
+    return this.#waiting.size > 0;
   }
 
   get hasWork(): boolean {
-    if (this.givenUp.length > 0) return true;
-    for (const { look } of this.waiting) if (look) return true;
+    if (this.#givenUp.length > 0) return true;
+    for (const { look } of this.#waiting) if (look) return true;
     return false;
   }
 
-  lookAt(queue?: number): boolean {
-    let any = false;
-    for (const hold of this.waiting) {
-      if (queue !== undefined && hold.queue.id !== queue) continue;
-      hold.look = true;
-      any = true;
-    }
-    return any;
+  lookAt(queue?: number): void {
+    for (const hold of this.#waiting) if (queue === undefined || hold.queue.id === queue) hold.look = true;
   }
 
-  async try(queue: DeclaredQueue, { key, worker, leaseMs }: HoldRequest, waits: boolean): Promise<Lease | undefined> {
-    const since = instant(this.#clock);
-    const [row] = await this.#link.query("baton_hold", `SELECT * FROM ${this.#schema}.hold($1, $2, $3, $4, $5, $6)`, [
-      this.#me,
+  /** Whoever should be. */
+  async serve(): Promise<void> {
+    for (const wanted of this.#givenUp.splice(0)) await this.#giveUpMark(wanted);
+    for (const hold of this.#waiting) if (hold.look) await this.#tryAgain(hold);
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const hold of this.#waiting) {
+      if (hold.trying) continue;
+      this.#waiting.delete(hold);
+      this.#givenUp.push(hold);
+      hold.resolve(undefined);
+    }
+  }
+
+  async #tryAgain(hold: WaitingHold): Promise<void> {
+    hold.look = false;
+    hold.trying = true;
+    try {
+      const lease = await this.#try(hold.queue, hold.request, true);
+      if (lease !== undefined) {
+        this.#waiting.delete(hold);
+        hold.resolve(lease);
+      } else if (hold.request.signal.aborted || this.#closed) {
+        this.#waiting.delete(hold);
+        await this.#giveUpMark(hold);
+        hold.resolve(undefined);
+      } else await this.#parts.due.ask();
+    } catch (error) {
+      this.#waiting.delete(hold);
+      hold.reject(error);
+    } finally {
+      hold.trying = false;
+    }
+  }
+
+  async #try(queue: DeclaredQueue, request: HoldRequest, waits: boolean): Promise<Lease | undefined> {
+    const { link, clock, schema, me, leases } = this.#parts;
+    const { key, worker, leaseMs, lost } = request;
+    const since = instant(clock);
+    const [row] = await link.query("baton_hold", `SELECT * FROM ${schema}.hold($1, $2, $3, $4, $5, $6)`, [
+      me,
       queue.id,
       key,
       worker,
@@ -58,16 +135,23 @@ export class Holds {
       waits,
     ]);
     if (row === undefined) return undefined;
-    return { queue: queue.name, key, fence: integer(row, 1), since, handle: integer(row, 0) };
+    const lease = { queue: queue.name, key, fence: integer(row, 1), since, handle: integer(row, 0) };
+    leases.took(lease, lost);
+    return lease;
   }
 
-  /** True: a key was listed, and those in other processes were not told. */
-  async wantNoMore({ queue, request }: Pick<WaitingHold, "queue" | "request">): Promise<boolean> {
-    const [row] = await this.#link.query("baton_want_no_more", `SELECT ${this.#schema}.want_no_more($1, $2, $3)`, [
-      this.#me,
-      queue.id,
-      request.key,
-    ]);
-    return row?.[0] === false;
+  /** A mark that cannot be removed now costs its key a moment, once. */
+  async #giveUpMark({ queue, request }: Wanted): Promise<void> {
+    const { link, schema, me, changed } = this.#parts;
+    try {
+      const [row] = await link.query("baton_want_no_more", `SELECT ${schema}.want_no_more($1, $2, $3)`, [
+        me,
+        queue.id,
+        request.key,
+      ]);
+      changed(queue.id, row?.[0] !== false);
+    } catch {
+      // The key is free again by itself.
+    }
   }
 }

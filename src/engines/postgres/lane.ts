@@ -1,4 +1,8 @@
 import type { Settlement, SettleResult, Submission, SubmitResult } from "../../engine/port.ts";
+import type { Train } from "./train.ts";
+
+/** A lease that ends, or one on which its holder has gone on. */
+export type News = Settlement | Train;
 
 /** A call that waits for its answer. */
 interface Call<I, O> {
@@ -12,7 +16,7 @@ export interface SubmitCall extends Call<readonly Submission[], readonly SubmitR
   readonly kind: "submit";
 }
 
-export interface SettleCall extends Call<readonly Settlement[], readonly SettleResult[]> {
+export interface SettleCall extends Call<readonly News[], readonly SettleResult[]> {
   readonly kind: "settle";
 }
 
@@ -68,7 +72,7 @@ export class Lane {
     return new Promise((resolve, reject) => this.#add({ kind: "submit", input, resolve, reject }));
   }
 
-  settle(input: readonly Settlement[]): Promise<readonly SettleResult[]> {
+  settle(input: readonly News[]): Promise<readonly SettleResult[]> {
     return new Promise((resolve, reject) => this.#add({ kind: "settle", input, resolve, reject }));
   }
 

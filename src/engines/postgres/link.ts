@@ -1,6 +1,12 @@
 import { type ClientBase, type QueryArrayConfig, types as builtin } from "pg";
 import { Closed } from "../../domain/errors.ts";
-import { describeConnectFailure, describeFailure, isLostConnection, isWorthRepeating } from "./failure.ts";
+import {
+  describeConnectFailure,
+  describeFailure,
+  isLostConnection,
+  isWorthRepeating,
+  keyThatRunsAhead,
+} from "./failure.ts";
 
 /** Where connections come from: a URL of ours, or the application's own pool. */
 export interface Connections {
@@ -48,6 +54,8 @@ export class Link {
   /** What the server says beside its answers, when a statement is over, and when nobody knows what became of one. */
   onNotice: (message: string) => void = () => undefined;
   onUnknown: () => void = () => undefined;
+  /** What to do before a statement is repeated that wanted to take something away from a key on which somebody runs ahead. */
+  onRunAhead: (key: number) => Promise<void> = () => Promise.resolve();
   onDone: () => void = () => undefined;
 
   constructor(connections: Connections, prepare: (client: ClientBase) => Promise<void>) {
@@ -73,6 +81,12 @@ export class Link {
         if (isLostConnection(error)) {
           this.#drop(connection);
           this.onUnknown();
+        }
+        const key = keyThatRunsAhead(error);
+        if (key !== undefined) {
+          await this.onRunAhead(key);
+          repeats -= 1;
+          continue;
         }
         if (isWorthRepeating(error) && repeats < MOST_REPEATS) continue;
         throw describeFailure(error, this.where);

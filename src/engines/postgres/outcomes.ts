@@ -1,5 +1,8 @@
 import type { Outcome, OutcomeRequest } from "../../engine/port.ts";
 import { type Answer, answered } from "./answered.ts";
+import type { Inspection } from "./inspect.ts";
+import type { Lane } from "./lane.ts";
+import type { DeclaredQueue, Queues } from "./queues.ts";
 
 interface WaitingOutcome extends Answer<Outcome | undefined> {
   readonly id: string;
@@ -12,7 +15,7 @@ export interface KnownOutcome {
 }
 
 /** Those who wait to hear how items of one queue end. */
-export class QueueOutcomes {
+class QueueOutcomes {
   readonly #waiting = new Set<WaitingOutcome>();
   look = false;
 
@@ -55,5 +58,84 @@ export class QueueOutcomes {
   end(): void {
     for (const { resolve } of this.#waiting) resolve(undefined);
     this.#waiting.clear();
+  }
+}
+
+export interface OutcomesParts {
+  readonly lane: Lane;
+  readonly queues: Queues;
+  readonly inspection: Inspection;
+  /** Somebody waits from now on. */
+  readonly waits: () => void;
+  /** Says in the store that somebody waits, or no longer. */
+  readonly say: (queue: number, waits: boolean) => Promise<void>;
+}
+
+/** Those who wait to hear how items end, in all queues. */
+export class Outcomes {
+  readonly #parts: OutcomesParts;
+  readonly #queues = new Map<number, QueueOutcomes>();
+  #closed = false;
+
+  constructor(parts: OutcomesParts) {
+    this.#parts = parts;
+  }
+
+  async outcome(queue: DeclaredQueue, request: OutcomeRequest): Promise<Outcome | undefined> {
+    const { lane, inspection, waits, say } = this.#parts;
+    const { id } = request;
+    const first = await lane.call(() => inspection.outcomes(queue, [id]));
+    const known = first.get(id);
+    if (known === undefined || known.outcome !== undefined || request.signal.aborted || this.#closed)
+      return known?.outcome;
+    let outcomes = this.#queues.get(queue.id);
+    if (outcomes === undefined) this.#queues.set(queue.id, (outcomes = new QueueOutcomes()));
+    const waiting = outcomes.wait(request);
+    // It may have ended between the question and the word that somebody waits.
+    await lane.call(() => say(queue.id, true));
+    outcomes.look = true;
+    waits();
+    lane.nudge();
+    return await waiting;
+  }
+
+  /** The queues in which somebody waits. */
+  waitingIn(): readonly number[] {
+    return [...this.#queues].filter(([, { size }]) => size > 0).map(([queue]) => queue);
+  }
+
+  get hasWork(): boolean {
+    for (const { look, size } of this.#queues.values()) if (look && size > 0) return true;
+    return false;
+  }
+
+  /** Something may have ended in the queue, or in any. */
+  lookAt(queue?: number): void {
+    for (const [id, outcomes] of this.#queues)
+      if ((queue === undefined || queue === id) && outcomes.size > 0) outcomes.look = true;
+  }
+
+  /** Whoever should be. */
+  async serve(): Promise<void> {
+    for (const [queue, outcomes] of this.#queues) if (outcomes.look) await this.#tell(queue, outcomes);
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const outcomes of this.#queues.values()) outcomes.end();
+  }
+
+  async #tell(queue: number, outcomes: QueueOutcomes): Promise<void> {
+    const { queues, inspection, say } = this.#parts;
+    outcomes.look = false;
+    const declared = queues.byId(queue);
+    const ids = outcomes.ids();
+    if (ids.length === 0 || declared === undefined) return;
+    try {
+      outcomes.tell(ids, await inspection.outcomes(declared, ids));
+      if (outcomes.size === 0) await say(queue, false);
+    } catch (error) {
+      outcomes.fail(error);
+    }
   }
 }

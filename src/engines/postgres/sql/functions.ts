@@ -47,3 +47,13 @@ export function firstLane(lane: string): string {
   const cases = Array.from({ length: 16 }, (_, level) => `WHEN ${lane}[${level + 1}] > 0 THEN ${level}`);
   return `(CASE ${cases.join(" ")} END)`;
 }
+
+/** Somebody may have begun items of a key, behind the one that runs, of which the store does not know yet. */
+export const RUNS_AHEAD = "BA001";
+
+/** What waits on a key may be taken away only when nobody can have begun it: the caller waits, and comes again (`Link`). */
+export function assertSettled(k: string): string {
+  return `IF ${k}.state = ${LEASED} AND ${k}.ahead > ${NOW} THEN
+    RAISE EXCEPTION 'Items of this key may have begun.' USING ERRCODE = '${RUNS_AHEAD}', DETAIL = ${k}.id;
+  END IF;`;
+}

@@ -1,8 +1,11 @@
 import { define, firstLane, LEASED, NOW, READY } from "./functions.ts";
 import { countInPlace } from "./line.ts";
+import { SETTLED_MS } from "../run-ahead.ts";
 
 /** How long a worker may go on with one key while others are ready: too short to be felt by those that wait. */
 const LONGEST_STREAK_MS = 50;
+/** Whoever wants to take something away from a key keeps others from running ahead on it for so long. */
+const CALM_MS = 10_000;
 /** After so many choices that were strict, one may go to a level that has waited too long (see `LevelChooser`). */
 const STRICT_CHOICES_BETWEEN = 3;
 
@@ -11,7 +14,8 @@ const STRICT_CHOICES_BETWEEN = 3;
  * one, which writes the key's row once instead of twice. What is simply done is dealt with as a set; other endings one by one.
  *
  * Rows that come back: 0 a grant, 1 a lease that was lost (its position), 2 a queue that has news, 3 a queue that has outcomes, 4 what the next claim
- * should know: the strict choices left, and the lowest place of each level.
+ * should know: the strict choices left, and the lowest place of each level; 5 an item that its holder may begin after one of the grants, 6 a key
+ * on which somebody ran ahead and that was lost meanwhile, 7 one whose holder should begin nothing more by itself.
  */
 export function stepFunctions(s: string): string {
   return [
@@ -44,24 +48,97 @@ BEGIN
 END`,
     ),
 
+    // Of keys whose holders have gone on by themselves: what they did before is done, and they are at another item. The rows of the keys are
+    // locked. Returns what to count, level by level, the keys that were lost, and those whose holder should begin nothing more by itself.
+    define(
+      `${s}.advance(a_k bigint[], a_was bigint[], a_f bigint[], a_o bigint[], a_r tid[], a_n integer[], e_k bigint[], e_o bigint[], e_r tid[],
+  OUT qs integer[], OUT ls integer[], OUT ns integer[], OUT lost bigint[], OUT halted bigint[])`,
+      `
+DECLARE now bigint := ${NOW}; c integer; m integer; i integer; k ${s}.key; done bigint[];
+BEGIN
+  BEGIN
+    WITH gone AS (
+      DELETE FROM ${s}.item z USING unnest(e_r, e_o, e_k) d(r, o, k) WHERE z.ctid = d.r AND z.ord = d.o AND z.key = d.k RETURNING 1),
+    moved AS (
+      UPDATE ${s}.key x SET ord = u.o, spot = u.r, fence = u.f, since = now, progress = NULL, cancel = false, waiting = x.waiting - u.n,
+        lane[x.level + 1] = x.lane[x.level + 1] - u.n,
+        floors[x.level + 1] = CASE WHEN x.backoff THEN x.floors[x.level + 1] ELSE greatest(x.floors[x.level + 1], u.o - 1) END
+      FROM unnest(a_k, a_was, a_f, a_o, a_r, a_n) u(k, was, f, o, r, n) CROSS JOIN ${s}.item w
+      WHERE x.id = ANY (ARRAY[u.k]) AND x.fence = u.was AND x.state = ${LEASED} AND x.at > now AND w.ctid = u.r AND w.ord = u.o AND w.key = u.k
+      RETURNING x.id, x.queue, x.level, u.n, ${firstLane("x.lane")} < x.level OR x.wanted AS halts)
+    SELECT array_agg(z.queue), array_agg(z.level), array_agg(z.n), (SELECT count(*) FROM gone), (SELECT array_agg(y.id) FROM moved y WHERE y.halts)
+    INTO qs, ls, ns, c, halted
+    FROM (SELECT y.queue, y.level, sum(y.n)::integer AS n FROM moved y GROUP BY y.queue, y.level) z;
+    IF c = cardinality(e_k) AND (SELECT sum(u.n) FROM unnest(ns) u(n)) = (SELECT sum(u.n) FROM unnest(a_n) u(n)) THEN RETURN; END IF;
+    RAISE EXCEPTION 'not as they were' USING ERRCODE = 'BA002';
+  EXCEPTION WHEN SQLSTATE 'BA002' THEN
+    qs := '{}'; ls := '{}'; ns := '{}'; lost := '{}'; halted := '{}';
+  END;
+  -- One of them was lost, was done before by a call whose answer was lost, or somebody has rewritten the table.
+  FOR i IN 1 .. cardinality(a_k) LOOP
+    SELECT * INTO k FROM ${s}.key x WHERE x.id = a_k[i];
+    IF NOT FOUND OR k.state <> ${LEASED} OR k.at <= now OR (k.fence <> a_was[i] AND k.fence <> a_f[i]) THEN lost := lost || a_k[i]; CONTINUE; END IF;
+    CONTINUE WHEN k.fence = a_f[i];
+    SELECT array_agg(u.o) INTO done FROM unnest(e_k, e_o) u(k, o) WHERE u.k = a_k[i];
+    SELECT count(*) INTO m FROM ${s}.item z WHERE z.key = a_k[i] AND z.level = k.level AND z.ord = ANY (done || a_o[i]);
+    -- Whoever took one of them away could not know that it had begun: its holder stood still. The lease ends by itself.
+    IF m <= cardinality(done) THEN lost := lost || a_k[i]; CONTINUE; END IF;
+    DELETE FROM ${s}.item z WHERE z.key = a_k[i] AND z.level = k.level AND z.ord = ANY (done);
+    UPDATE ${s}.key x SET ord = a_o[i], spot = (SELECT z.ctid FROM ${s}.item z WHERE z.key = a_k[i] AND z.level = k.level AND z.ord = a_o[i]),
+      fence = a_f[i], since = now, progress = NULL, cancel = false, waiting = x.waiting - a_n[i],
+      lane[x.level + 1] = x.lane[x.level + 1] - a_n[i],
+      floors[x.level + 1] = CASE WHEN x.backoff THEN x.floors[x.level + 1] ELSE greatest(x.floors[x.level + 1], a_o[i] - 1) END
+    WHERE x.id = a_k[i];
+    qs := qs || k.queue; ls := ls || k.level::integer; ns := ns || a_n[i];
+  END LOOP;
+END`,
+    ),
+
+    // Says that nobody may run ahead on a key for a while. Returns how long somebody still may, unless it is the one who asks.
+    define(
+      `${s}.calm(me bigint, kid bigint) RETURNS bigint`,
+      `
+DECLARE now bigint := ${NOW}; still bigint;
+BEGIN
+  UPDATE ${s}.key SET calm = now + ${CALM_MS}, ahead = CASE WHEN owner = me THEN 0 ELSE ahead END
+  WHERE id = kid AND state = ${LEASED} RETURNING ahead - now INTO still;
+  RETURN greatest(0, coalesce(still, 0));
+END`,
+    ),
+
     define(
       `${s}.step(me bigint, rings integer[], outcome_rings integer[],
+  a_k bigint[], a_was bigint[], a_f bigint[], a_o bigint[], a_r tid[], a_n integer[], e_k bigint[], e_o bigint[], e_r tid[],
   kids bigint[], fences bigint[], endings text[], delays bigint[], whys text[], rtypes text[], rtexts text[], rbytes bytea[],
-  q integer, who text, most integer, lease bigint, patience bigint, choices integer, bounds bigint[], sleeps boolean, slept boolean, dues boolean)
+  q integer, who text, most integer, lease bigint, patience bigint, choices integer, bounds bigint[], sleeps boolean, slept boolean, carry integer, dues boolean)
 RETURNS TABLE (kind integer, n bigint, key text, kid bigint, fence bigint, level integer, ord bigint, id text, type text, headers text,
-  body text, bytes bytea, submitted bigint, attempt integer)`,
+  body text, bytes bytea, submitted bigint, attempt integer, spot tid)`,
       `
 #variable_conflict use_column
 DECLARE
-  now bigint; locked_at bigint; spots bigint[]; i integer; r integer; c integer; x record; lvl integer; need integer; granted integer := 0; wait bigint; low bigint;
+  now bigint; locked_at bigint; spots bigint[]; adv record; moved_q integer[]; moved_l integer[]; moved_n integer[]; i integer; r integer; c integer; x record; lvl integer; need integer; granted integer := 0; wait bigint; low bigint;
   done_k bigint[]; done_l integer[]; done_o bigint[]; done_q integer[]; done_f bigint[]; done_r tid[]; freed_q integer[]; freed_l integer[]; finished integer := 0;
   gone bigint[]; freed bigint[]; slow bigint[]; opened integer[] := '{}'; ended integer[] := '{}';
   firsts bigint[]; lows bigint[]; urgent integer; worst integer; takes integer[]; levels integer; halted boolean;
   g_k bigint[] := '{}'; g_r tid[] := '{}'; g_l integer[] := '{}'; g_f bigint[] := '{}'; g_go boolean[] := '{}'; g_t boolean[] := '{}';
-  c_k bigint[]; c_f bigint[]; c_t boolean[]; c_r tid[]; c_l tid[];
+  g_w boolean[] := '{}';
+  c_k bigint[]; c_f bigint[]; c_t boolean[]; c_w boolean[]; c_r tid[]; c_l tid[];
   r_k bigint[]; r_id text[]; r_keep bigint[]; r_attempt integer[];
 BEGIN
   IF cardinality(rings) + cardinality(outcome_rings) > 0 THEN PERFORM ${s}.ring(me, rings, outcome_rings); END IF;
+  IF a_k IS NOT NULL THEN
+    PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (a_k || kids) ORDER BY k.id FOR UPDATE) locked;
+    SELECT * INTO adv FROM ${s}.advance(a_k, a_was, a_f, a_o, a_r, a_n, e_k, e_o, e_r);
+    moved_q := adv.qs; moved_l := adv.ls; moved_n := adv.ns;
+    RETURN QUERY SELECT 6, u.k, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid
+      FROM unnest(adv.lost) u(k);
+    RETURN QUERY SELECT 7, u.k, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid
+      FROM unnest(adv.halted) u(k);
+    -- Counters of several queues are locked in one order, whatever else is to be counted.
+    IF q IS NULL OR NOT q = ALL (moved_q) THEN
+      PERFORM ${s}.lock_counters(me, array_remove(ARRAY(SELECT DISTINCT k.queue FROM ${s}.key k WHERE k.id = ANY (kids)) || moved_q || q, NULL));
+    END IF;
+  END IF;
   IF endings IS NOT NULL THEN
     PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (kids) ORDER BY k.id FOR UPDATE) locked;
     PERFORM ${s}.lock_counters(me, array_remove(ARRAY(SELECT DISTINCT k.queue FROM ${s}.key k WHERE k.id = ANY (kids)) || q, NULL));
@@ -70,7 +147,7 @@ BEGIN
       SELECT k.queue INTO r FROM ${s}.key k WHERE k.id = kids[i];
       c := ${s}.settle_one(me, kids[i], fences[i], endings[i], delays[i], whys[i], rtypes[i], rtexts[i], rbytes[i]);
       IF c < 0 THEN
-        RETURN QUERY SELECT 1, i::bigint, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer;
+        RETURN QUERY SELECT 1, i::bigint, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid;
         CONTINUE;
       END IF;
       IF c > 0 THEN opened := opened || r; END IF;
@@ -106,9 +183,9 @@ BEGIN
       array_agg(y.id) FILTER (WHERE y.class = 0), array_agg(y.id) FILTER (WHERE y.class = 1), array_agg(y.id) FILTER (WHERE y.class = 3),
       array_agg(y.id) FILTER (WHERE y.class = 2), array_agg(y.tid) FILTER (WHERE y.class = 2), array_agg(y.next) FILTER (WHERE y.class = 2),
       array_agg(CASE WHEN y.next = y.level THEN y.ord ELSE y.floors[y.next + 1] END) FILTER (WHERE y.class = 2),
-      array_agg(y.timer <= y.judged OR y.timer > y.judged + lease) FILTER (WHERE y.class = 2),
+      array_agg(y.timer <= y.judged OR y.timer > y.judged + lease) FILTER (WHERE y.class = 2), array_agg(y.waiting > 1) FILTER (WHERE y.class = 2),
       array_agg(y.queue) FILTER (WHERE y.class = 1), array_agg(y.next) FILTER (WHERE y.class = 1), min(y.judged)
-    INTO done_k, done_l, done_o, done_q, done_f, done_r, gone, freed, slow, g_k, g_r, g_l, g_f, g_t, freed_q, freed_l, locked_at
+    INTO done_k, done_l, done_o, done_q, done_f, done_r, gone, freed, slow, g_k, g_r, g_l, g_f, g_t, g_w, freed_q, freed_l, locked_at
     FROM (
       SELECT z.*, j.at AS judged, CASE WHEN z.held OR z.wanted OR z.paused THEN 3
         WHEN z.waiting = 0 THEN CASE WHEN z.delayed = 0 THEN 0 ELSE 3 END
@@ -121,13 +198,13 @@ BEGIN
       -- More of them could go on than were asked for.
       freed := freed || g_k[need + 1:]; freed_l := freed_l || g_l[need + 1:];
       freed_q := freed_q || array_fill(q, ARRAY[cardinality(g_k) - need]);
-      g_k := g_k[:need]; g_r := g_r[:need]; g_l := g_l[:need]; g_f := g_f[:need]; g_t := g_t[:need];
+      g_k := g_k[:need]; g_r := g_r[:need]; g_l := g_l[:need]; g_f := g_f[:need]; g_t := g_t[:need]; g_w := g_w[:need];
     END IF;
     IF coalesce(cardinality(done_k), 0) < cardinality(kids) THEN
-      RETURN QUERY SELECT 1, coalesce(spots[u.i], u.i), NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
+      RETURN QUERY SELECT 1, coalesce(spots[u.i], u.i), NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid
         FROM unnest(fences) WITH ORDINALITY u(f, i) WHERE NOT coalesce(u.f = ANY (done_f), false);
     END IF;
-    g_k := coalesce(g_k, '{}'); g_r := coalesce(g_r, '{}'); g_l := coalesce(g_l, '{}'); g_f := coalesce(g_f, '{}'); g_t := coalesce(g_t, '{}');
+    g_k := coalesce(g_k, '{}'); g_r := coalesce(g_r, '{}'); g_l := coalesce(g_l, '{}'); g_f := coalesce(g_f, '{}'); g_t := coalesce(g_t, '{}'); g_w := coalesce(g_w, '{}');
     g_go := array_fill(true, ARRAY[cardinality(g_k)]);
     IF done_k IS NOT NULL THEN
       IF q IS NULL OR NOT q = ALL (done_q) THEN PERFORM ${s}.lock_counters(me, array_remove(done_q || q, NULL)); END IF;
@@ -215,15 +292,15 @@ BEGIN
       low := bounds[lvl + 1];
       WHILE r > 0 LOOP
         -- Those that somebody else has in hand are passed over; and those that he has taken meanwhile are not at their place any more.
-        SELECT array_agg(y.id), array_agg(y.floors[lvl + 1]), array_agg(y.timer <= now OR y.timer > now + lease), array_agg(y.spot), array_agg(y.listed)
-        INTO c_k, c_f, c_t, c_r, c_l FROM (
-          SELECT k.id, k.floors, k.timer, k.ctid AS spot, z.listed FROM (
+        SELECT array_agg(y.id), array_agg(y.floors[lvl + 1]), array_agg(y.timer <= now OR y.timer > now + lease), array_agg(y.waiting > 1), array_agg(y.spot), array_agg(y.listed)
+        INTO c_k, c_f, c_t, c_w, c_r, c_l FROM (
+          SELECT k.id, k.floors, k.timer, k.waiting, k.ctid AS spot, z.listed FROM (
             SELECT w.key, w.place, w.ctid AS listed FROM ${s}.ready w WHERE w.queue = q AND w.level = lvl AND w.place > low ORDER BY w.place LIMIT r) z
           CROSS JOIN ${s}.key k WHERE k.id = ANY (ARRAY[z.key]) AND k.place = z.place AND k.state = ${READY} FOR UPDATE OF k SKIP LOCKED) y;
         IF c_k IS NOT NULL THEN
           -- Nobody touches their rows of the list while their own are locked.
           DELETE FROM ${s}.ready z WHERE z.ctid = ANY (c_l);
-          g_k := g_k || c_k; g_r := g_r || c_r; g_f := g_f || c_f; g_t := g_t || c_t;
+          g_k := g_k || c_k; g_r := g_r || c_r; g_f := g_f || c_f; g_t := g_t || c_t; g_w := g_w || c_w;
           g_l := g_l || array_fill(lvl, ARRAY[cardinality(c_k)]);
           g_go := g_go || array_fill(false, ARRAY[cardinality(c_k)]);
           need := need - cardinality(c_k);
@@ -241,6 +318,7 @@ BEGIN
   IF cardinality(g_k) > 0 THEN
     RETURN QUERY UPDATE ${s}.key k SET state = ${LEASED}, held = false, cancel = false, level = u.lvl, ord = z.ord, spot = z.spot, fence = nextval('${s}.number'),
         at = now + lease, since = now, streak = CASE WHEN u.go THEN k.streak ELSE now END, timer = CASE WHEN u.t THEN now + lease ELSE k.timer END,
+        ahead = CASE WHEN carry > 0 AND z.attempt = 0 AND z.id IS NULL AND k.calm <= now AND k.lane[u.lvl + 1] > 1 THEN now + ${SETTLED_MS} ELSE 0 END,
         owner = me, worker = who, progress = NULL, waiting = k.waiting - 1, lane[u.lvl + 1] = k.lane[u.lvl + 1] - 1,
         floors[k.level + 1] = greatest(k.floors[k.level + 1], k.ord)
       FROM unnest(g_k, g_r, g_l, g_f, g_go, g_t) WITH ORDINALITY u(kid, spot, lvl, floor, go, t, n)
@@ -248,10 +326,18 @@ BEGIN
         SELECT w.ctid AS spot, w.ord, w.id, w.type, w.headers, w.body, w.bytes, w.submitted, w.attempt FROM ${s}.item w
         WHERE w.key = u.kid AND w.level = u.lvl AND w.ord > u.floor ORDER BY w.ord LIMIT 1) z
       WHERE k.ctid = u.spot
-      RETURNING 0, u.n, k.name, k.id, k.fence, u.lvl, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, z.attempt + 1;
+      RETURNING 0, u.n, k.name, k.id, k.fence, u.lvl, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, z.attempt + 1, z.spot;
     GET DIAGNOSTICS granted = ROW_COUNT;
     IF granted < cardinality(g_k) THEN
       RAISE EXCEPTION 'The line of a ready key of queue % is broken.', q USING ERRCODE = 'data_corrupted';
+    END IF;
+    IF carry > 0 AND true = ANY (g_w) THEN
+      RETURN QUERY SELECT 5, NULL::bigint, NULL, u.kid, nextval('${s}.number'), u.lvl, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, z.attempt + 1, z.spot
+        FROM (SELECT g.kid, g.lvl FROM unnest(g_k, g_l, g_w) g(kid, lvl, more) WHERE g.more OFFSET 0) u
+        CROSS JOIN LATERAL (SELECT k.ord FROM ${s}.key k WHERE k.id = u.kid AND k.ahead > 0 OFFSET 0) k
+        CROSS JOIN LATERAL (
+          SELECT w.ctid AS spot, w.ord, w.id, w.type, w.headers, w.body, w.bytes, w.submitted, w.attempt FROM ${s}.item w
+          WHERE w.key = u.kid AND w.level = u.lvl AND w.ord > k.ord ORDER BY w.ord LIMIT carry) z;
     END IF;
     IF true = ANY (g_t) THEN
       INSERT INTO ${s}.timer SELECT now + lease, nextval('${s}.number'), array_agg(u.kid) FROM unnest(g_k, g_t) u(kid, t) WHERE u.t;
@@ -269,15 +355,20 @@ BEGIN
     PERFORM ${s}.sleep(me, q, 0, true);
   END IF;
 
+  IF moved_n IS NOT NULL THEN
+    FOR x IN SELECT u.q, u.l, sum(u.n)::integer AS c FROM unnest(moved_q, moved_l, moved_n) u(q, l, n) GROUP BY u.q, u.l LOOP
+      PERFORM ${s}.count(me, x.q, x.l, -x.c, 0, 0, 0);
+    END LOOP;
+  END IF;
   IF finished > 0 THEN
     ${countInPlace(s, { q: "q", level: "0", runs: "(-finished)" })}
   END IF;
   IF cardinality(opened) > 0 THEN
-    RETURN QUERY SELECT 2, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 0, u.c) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, u.c::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
+    RETURN QUERY SELECT 2, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 0, u.c) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, u.c::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid
       FROM (SELECT o.q, count(*)::integer AS c FROM unnest(opened) o(q) GROUP BY o.q) u;
   END IF;
   IF cardinality(ended) > 0 THEN
-    RETURN QUERY SELECT 3, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 1, -1) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer
+    RETURN QUERY SELECT 3, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 1, -1) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid
       FROM (SELECT DISTINCT o.q FROM unnest(ended) o(q)) u;
   END IF;
   IF q IS NOT NULL THEN
@@ -286,7 +377,7 @@ BEGIN
       SELECT least((SELECT z.at FROM ${s}.timer z ORDER BY z.at LIMIT 1), (SELECT z.due FROM ${s}.delayed z ORDER BY z.due LIMIT 1)) INTO wait;
       wait := CASE WHEN wait IS NULL THEN -1 ELSE greatest(0, wait - ${NOW}) END;
     END IF;
-    kind := 4; n := wait; key := NULL; kid := choices; id := NULL; type := NULL; headers := NULL; body := NULL; bytes := NULL;
+    kind := 4; n := wait; spot := NULL; key := NULL; kid := choices; id := NULL; type := NULL; headers := NULL; body := NULL; bytes := NULL;
     FOR lvl IN 1 .. levels LOOP
       fence := lows[lvl];
       RETURN NEXT;

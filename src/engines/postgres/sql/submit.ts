@@ -1,4 +1,4 @@
-import { BLOCKED, define, defineForeign, IDLE, LEASED, NOW, READY } from "./functions.ts";
+import { assertSettled, BLOCKED, define, defineForeign, IDLE, LEASED, NOW, READY } from "./functions.ts";
 import { countInPlace } from "./line.ts";
 
 /** How long one waits for another who submits the same id: longer than a commit takes on a disk. */
@@ -14,6 +14,7 @@ export function submitFunctions(s: string, channel: string): string {
 DECLARE k ${s}.key; i record; ids text[] := '{}';
 BEGIN
   SELECT * INTO k FROM ${s}.key WHERE id = kid;
+  ${assertSettled("k")}
   FOR i IN
     DELETE FROM ${s}.item WHERE key = kid AND NOT (k.state = ${LEASED} AND NOT k.held AND level = k.level AND ord = k.ord)
     RETURNING level, ord, id, keep, attempt

@@ -57,6 +57,9 @@ CREATE TABLE ${s}.key (
   streak bigint NOT NULL DEFAULT 0,
   timer bigint NOT NULL DEFAULT 0,
   kept bigint NOT NULL DEFAULT 0,
+  -- Until when its holder may begin items behind the one that runs, before it says so; and before when nobody may.
+  ahead bigint NOT NULL DEFAULT 0,
+  calm bigint NOT NULL DEFAULT 0,
   owner bigint NOT NULL DEFAULT 0,
   progress double precision,
   worker text,
