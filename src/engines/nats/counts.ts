@@ -1,6 +1,7 @@
 /** How many items a key and a queue hold. */
 import type { KeyStore } from "./key-store.ts";
 import type { JetStream } from "./jetstream.ts";
+import type { KeyState } from "./state.ts";
 import type { QueueSubjects } from "./subjects.ts";
 
 /** A total that is far from a limit is believed for so long. */
@@ -26,21 +27,22 @@ export class Counts {
 
   /** Items of a key that wait or are delayed. */
   async behind(key: string): Promise<number> {
-    const [waiting, delayed] = await Promise.all([this.waiting(key), this.delayed(key)]);
-    return waiting + delayed;
+    const [{ state }, delayed] = await Promise.all([this.#store.read(key), this.delayed(key)]);
+    return (await this.waiting(key, state)) + delayed;
   }
 
   async delayed(key: string): Promise<number> {
     return (await this.#js.subjects(this.#shared, this.#subjects.laterOf(key))).size;
   }
 
-  async waiting(key: string): Promise<number> {
-    const { state } = await this.#store.read(key);
+  /** @param known what stands in its lines, by subject, if that was asked for already */
+  async waiting(key: string, state: KeyState, known?: ReadonlyMap<string, number>): Promise<number> {
     const carried = state.kind === "running" ? state.items.length - 1 : state.items.length;
-    const line = await this.#js.subjects(this.#subjects.stream, this.#subjects.waitingOf(key));
+    const line = known ?? (await this.#js.subjects(this.#subjects.stream, this.#subjects.waitingOf(key)));
     let total = carried;
     for (const count of line.values()) total += count;
-    return total - (await this.takenLeft(key, state.taken, line));
+    // What is counted at three moments need not fit together while somebody works.
+    return Math.max(0, total - (await this.takenLeft(key, state.taken, line)));
   }
 
   /** Items that were taken out of the line of a key, and are still in the stream. */
