@@ -6,6 +6,8 @@ import type { QueueSubjects } from "./subjects.ts";
 
 /** A total that is far from a limit is believed for so long. */
 const BELIEVED_MS = 1_000;
+/** A queue that was full is counted again after so long: who is refused would ask again and again. */
+const FULL_MS = 50;
 
 export class Counts {
   readonly #js: JetStream;
@@ -16,6 +18,9 @@ export class Counts {
   readonly #exact: () => Promise<number>;
   #total = 0;
   #countedAt: number | undefined;
+  /** Of a limit that is near: how many more are accepted without counting, and until when. None: it is full. */
+  #room: { readonly limit: number; left: number; readonly until: number } | undefined;
+  #counting: Promise<void> | undefined;
 
   constructor(store: KeyStore, shared: string, exact: () => Promise<number>) {
     this.#js = store.js;
@@ -63,10 +68,27 @@ export class Counts {
     this.#total = info?.state.messages ?? 0;
   }
 
-  /** Exact when the queue is anywhere near its limit. */
+  /** Small limits are exact. Of what is left of a large one, half is given out before everything is counted again, however many ask. */
   async isFull(limit: number, exactBelow: number): Promise<boolean> {
-    if (limit > exactBelow && this.isFarFrom(limit)) return false;
-    return (await this.#exact()) >= limit;
+    if (limit <= exactBelow) return (await this.#exact()) >= limit;
+    if (this.isFarFrom(limit)) return false;
+    for (;;) {
+      const room = this.#room;
+      if (room?.limit === limit && this.#store.clock.monotonic() < room.until) {
+        if (room.left === 0) return true;
+        room.left -= 1;
+        if (room.left === 0) this.#room = undefined;
+        return false;
+      }
+      this.#counting ??= this.#countRoom(limit).finally(() => (this.#counting = undefined));
+      await this.#counting;
+    }
+  }
+
+  async #countRoom(limit: number): Promise<void> {
+    const left = Math.ceil(Math.max(0, limit - (await this.#exact())) / 2);
+    const believedMs = left === 0 ? FULL_MS : BELIEVED_MS;
+    this.#room = { limit, left, until: this.#store.clock.monotonic() + believedMs };
   }
 
   /** By a total that may be a moment old. Nobody waits for a new one: submissions must not overtake one another. */

@@ -171,9 +171,11 @@ export class Inspector {
       }),
     );
     let running = 0;
-    for (const [key, state] of await this.#records()) {
+    for (const [key, { state }] of await this.#withRecords()) {
       if (state.kind === "running") running += 1;
       for (const { level } of state.kind === "running" ? state.items.slice(1) : state.items) add(perLevel, level, 1);
+      // Its consumer knows a ready key by one message, at the level of its most urgent item.
+      if (state.kind === "ready") add(perLevel, Math.min(...state.items.map(({ level }) => level)), -1);
       if (state.takenLeft === 0) continue;
       const lines = await js.subjects(subjects.stream, subjects.waitingOf(key));
       await this.#subtractTaken(perLevel, key, state, lines);
@@ -181,18 +183,15 @@ export class Inspector {
     return { perLevel, running };
   }
 
-  /** Keys whose last word is a record. One that has become ready since leaves its record behind until it is next started, and is counted by the consumers. */
-  async #records(): Promise<ReadonlyMap<string, KeyState>> {
+  /** Keys with a record, which may have become ready since, as they stand: they can carry several items. Others are ready, with an item each. */
+  async #withRecords(): Promise<ReadonlyMap<string, Seen>> {
     const { js, subjects } = this.#store;
     const keys = Array.from((await js.subjects(subjects.stream, subjects.allRecords)).keys(), lastToken);
-    const found = new Map<string, KeyState>();
+    const found = new Map<string, Seen>();
     for (let at = 0; at < keys.length; at += READ_AT_ONCE) {
       const page = keys.slice(at, at + READ_AT_ONCE);
-      const seen = await Promise.all(page.map((key) => js.last(subjects.stream, subjects.state(key))));
-      for (const [index, key] of page.entries()) {
-        const last = seen[index];
-        if (last?.subject === subjects.record(key)) found.set(key, decodeState(last.data, last.sequence));
-      }
+      const seen = await Promise.all(page.map((key) => this.#store.read(key)));
+      for (const [index, one] of seen.entries()) if (one.sequence > 0) found.set(page[index] ?? "", one);
     }
     return found;
   }
