@@ -12,6 +12,8 @@ export interface RedisServerOptions {
   /** Settings beyond those below, or instead of them. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly port?: number;
+  /** Which program; otherwise Redis's. */
+  readonly binary?: RedisBinary;
 }
 
 const START_MS = 20_000;
@@ -20,7 +22,7 @@ const LOOK_EVERY_MS = 20;
 const PORT_TRIES = 5;
 
 export async function startRedisServer(options: RedisServerOptions = {}): Promise<RedisServer> {
-  const binary = await findRedisServer();
+  const binary = options.binary ?? (await findRedisServer());
   for (let tries = 1; ; tries += 1) {
     const server = new RedisServer(binary, options.port ?? (await freePort()), options.settings ?? {});
     try {

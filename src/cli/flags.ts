@@ -62,7 +62,7 @@ export function globalFlags(): readonly Flag[] {
   return [
     new Flag(
       "--store <url>",
-      "the store: sqlite:FILE, nats://HOST, or for locks consul://HOST (default: sqlite: in your data folder)",
+      "the store: sqlite:FILE, nats://HOST, postgres://HOST/DATABASE, redis://HOST, or for locks consul://HOST (default: sqlite: in your data folder)",
       {
         variable: "BATON_URL",
       },

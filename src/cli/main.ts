@@ -2,6 +2,7 @@
 // Nothing is imported before the version is known: an older Node would stop at the first thing that it does not
 // have, with a stack trace that tells nobody what to do.
 const NEEDED = 24;
+const LINGER_MS = 500;
 const found = process.versions.node;
 
 if (Number.parseInt(found, 10) < NEEDED) {
@@ -13,4 +14,6 @@ if (Number.parseInt(found, 10) < NEEDED) {
 } else {
   const { run } = await import("./program.ts");
   process.exitCode = await run(process.argv.slice(2));
+  // A client library can leave a connection open, such as one to a server that never says a word. Nobody needs it any more.
+  setTimeout(() => process.stdout.write("", () => process.exit()), LINGER_MS).unref();
 }

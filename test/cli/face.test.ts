@@ -1,7 +1,9 @@
 /** What the command says about itself. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { describe, test } from "node:test";
 import { Desk, MAIN } from "./baton-command.ts";
 
@@ -51,6 +53,22 @@ describe("the face of the command", { concurrency: 4, timeout: 120_000 }, () => 
     const { stdout } = await desk.run(["work", "--help"]);
     for (const name of ["LEASE", "CONCURRENCY", "ATTEMPTS", "UNTIL_EMPTY", "FATAL_CODES", "GRACE"])
       assert.ok(stdout.includes(`$BATON_${name}`), name);
+  });
+
+  test("a command ends when its server accepts connections and says nothing", async (context) => {
+    const mute = createServer().listen(0, "127.0.0.1");
+    const sockets = new Set<Socket>();
+    mute.on("connection", (socket) => sockets.add(socket));
+    context.after(() => {
+      for (const socket of sockets) socket.destroy();
+      mute.close();
+    });
+    await once(mute, "listening");
+    const { port } = mute.address() as AddressInfo;
+    const desk = new Desk(context, `nats://127.0.0.1:${port}`);
+    const { code, stderr } = await desk.run(["status"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /^baton: No NATS server could be reached at .*Nothing was done/);
   });
 
   test("a usage error exits 1 and says where to read on", async (context) => {

@@ -240,6 +240,20 @@ test("doctor says what carries wakes", async (context) => {
   await baton.close();
 });
 
+test("doctor names a table that is gone, and so does whoever needs it", async (context) => {
+  const { url } = await PostgresDesk.withDatabase(context, common());
+  const baton = await connect(url);
+  assert.ok((await baton.check()).every(({ severity }) => severity !== "error"));
+  await common().query("DROP TABLE baton.receipt", url);
+  const errors = (await baton.check()).filter(({ severity }) => severity === "error");
+  assert.deepEqual(
+    errors.map(({ detail }) => detail),
+    ["of schema baton something is gone: receipt"],
+  );
+  assert.equal((await refusal(baton.queue("cars").submit("car1", null, { id: "one" }))).code, "STORE_CORRUPT");
+  await baton.close();
+});
+
 test("a server that is not there is said so, with what to do", async () => {
   const server = await startPostgres();
   await server.stop();

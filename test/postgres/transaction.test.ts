@@ -195,6 +195,23 @@ test("limits count what the transaction itself has submitted", async (context) =
   assert.equal((await small.status()).waiting, 5);
 });
 
+test("what a library wraps, or says in its own words, is told as it is", async (context) => {
+  const { cars, client } = await stage(context);
+  await client.query("BEGIN READ ONLY");
+  const wrapped = {
+    query: (text: string, values: unknown[]): Promise<unknown> =>
+      client.query(text, values).catch((cause: unknown) => {
+        throw new Error("Failed query", { cause });
+      }),
+  };
+  assert.equal((await refusal(cars.submit("car1", "wash", { transaction: wrapped }))).code, "STORE_READ_ONLY");
+  await client.query("ROLLBACK");
+  const strange = { query: () => Promise.reject(new Error("P2010")) };
+  const { code, message } = await refusal(cars.submit("car1", "wash", { transaction: strange }));
+  assert.equal(code, "OUTCOME_UNKNOWN");
+  assert.match(message, /whose query\(\) failed \(P2010\)/);
+});
+
 test("what cannot be promised within a transaction is refused", async (context) => {
   const { cars, client } = await stage(context);
   await client.query("BEGIN");

@@ -129,6 +129,18 @@ test("a server that evicts is refused, and one that is away is named", { timeout
   assert.match(away, /cannot be reached.*Nothing was done/);
 });
 
+test("a URL that cannot work is refused with what to put right in it", { timeout: 30_000 }, async (context) => {
+  const { url } = await RedisDesk.withServer(context);
+  const { message: stranger } = await refusal(connect(url.replace("redis://", "redis://ada:secret@")));
+  assert.match(stranger, /does not know this user, or the password is wrong: WRONGPASS [^.]*\. Nothing was done/);
+  assert.doesNotMatch(stranger, /secret/);
+  const { message: database } = await refusal(connect(`${url}/99`));
+  assert.match(database, /refuses database 99 .*Nothing was done\. Name another number/);
+  const { code, message: file } = await refusal(connect(`${url}?ca=/nowhere.pem`));
+  assert.equal(code, "STORE_UNAVAILABLE");
+  assert.match(file, /ca file \/nowhere\.pem could not be read .*Nothing was done/);
+});
+
 test("what is asked for while the server is away fails in time, and says that nothing was done", async (context) => {
   const desk = await RedisDesk.withServer(context);
   const cars = (await desk.connect()).queue("cars");

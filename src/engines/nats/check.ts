@@ -1,7 +1,7 @@
 /** What an operator should know of a NATS store. */
 import { type Clock, pause } from "../../domain/clock.ts";
 import type { Finding } from "../../engine/port.ts";
-import type { JetStream } from "./jetstream.ts";
+import type { JetStream, StreamConfig } from "./jetstream.ts";
 import type { StoreSettings } from "./options.ts";
 import { readRecord } from "./setup.ts";
 import { lastToken, type Subjects } from "./subjects.ts";
@@ -30,15 +30,7 @@ export async function check(
     });
     return findings;
   }
-  findings.push(durability(shared.config.num_replicas, shared.config.storage));
-  if (shared.config.num_replicas !== settings.replicas || shared.config.storage !== settings.storage) {
-    findings.push({
-      severity: "warning",
-      subject: "settings",
-      detail: `The streams have ${shared.config.num_replicas} replicas in ${shared.config.storage} storage; this client asks for ${settings.replicas} in ${settings.storage}.`,
-      advice: "What exists is never changed. Change the streams with the nats command, or the settings of this client.",
-    });
-  }
+  findings.push(durability(shared.config.num_replicas, shared.config.storage), ...differing(shared.config, settings));
   for (const { subject, data } of await js.lastOfEach(subjects.shared, subjects.allQueueRecords)) {
     const queue = lastToken(subject);
     const own = subjects.of(queue);
@@ -52,6 +44,7 @@ export async function check(
       });
       continue;
     }
+    findings.push(...differing(info.config, settings));
     const offline = info.cluster?.replicas?.filter((replica) => replica.offline === true || !replica.current) ?? [];
     if (offline.length > 0) {
       findings.push({
@@ -61,19 +54,33 @@ export async function check(
         advice: "As long as most replicas are there, work goes on. Look after these servers.",
       });
     }
-    for (const level of readRecord(data).levels.keys()) {
-      const consumer = await patiently(clock, () => js.consumerInfo(own.stream, own.readyConsumer(level)));
-      if (consumer === undefined) {
-        findings.push({
-          severity: "error",
-          subject: `queue ${queue}`,
-          detail: `Its consumer ${own.readyConsumer(level)} is gone: items of that level are not handed out.`,
-          advice: "It is made anew when a process next connects to the queue.",
-        });
-      }
-    }
+    const lacking = async (stream: string, consumer: string, means: string): Promise<void> => {
+      if ((await patiently(clock, () => js.consumerInfo(stream, consumer))) !== undefined) return;
+      findings.push({
+        severity: "error",
+        subject: `queue ${queue}`,
+        detail: `Its consumer ${consumer} of stream ${stream} is gone: ${means}.`,
+        advice: "It is made anew when a process next connects to the queue: restart one worker.",
+      });
+    };
+    for (const level of readRecord(data).levels.keys())
+      await lacking(own.stream, own.readyConsumer(level), "items of that level are not handed out");
+    await lacking(subjects.shared, own.dueConsumer, "delayed items and retries do not come due");
   }
   return findings;
+}
+
+/** What exists is left as it is, so whoever asks for something else must hear of it. */
+function differing({ name, num_replicas, storage }: StreamConfig, settings: StoreSettings): Finding[] {
+  if (num_replicas === settings.replicas && storage === settings.storage) return [];
+  return [
+    {
+      severity: "warning",
+      subject: "settings",
+      detail: `Stream ${name} has ${num_replicas} ${num_replicas === 1 ? "replica" : "replicas"} in ${storage} storage; this client asks for ${settings.replicas} in ${settings.storage}.`,
+      advice: "What exists is never changed. Change the stream with the nats command, or the settings of this client.",
+    },
+  ];
 }
 
 function durability(replicas: number, storage: string): Finding {

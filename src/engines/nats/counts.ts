@@ -1,10 +1,13 @@
 /** How many items a key and a queue hold. */
 import type { KeyStore } from "./key-store.ts";
 import type { JetStream } from "./jetstream.ts";
+import type { KeyState } from "./state.ts";
 import type { QueueSubjects } from "./subjects.ts";
 
 /** A total that is far from a limit is believed for so long. */
 const BELIEVED_MS = 1_000;
+/** A queue that was full is counted again after so long: who is refused would ask again and again. */
+const FULL_MS = 50;
 
 export class Counts {
   readonly #js: JetStream;
@@ -15,6 +18,9 @@ export class Counts {
   readonly #exact: () => Promise<number>;
   #total = 0;
   #countedAt: number | undefined;
+  /** Of a limit that is near: how many more are accepted without counting, and until when. None: it is full. */
+  #room: { readonly limit: number; left: number; readonly until: number } | undefined;
+  #counting: Promise<void> | undefined;
 
   constructor(store: KeyStore, shared: string, exact: () => Promise<number>) {
     this.#js = store.js;
@@ -26,21 +32,22 @@ export class Counts {
 
   /** Items of a key that wait or are delayed. */
   async behind(key: string): Promise<number> {
-    const [waiting, delayed] = await Promise.all([this.waiting(key), this.delayed(key)]);
-    return waiting + delayed;
+    const [{ state }, delayed] = await Promise.all([this.#store.read(key), this.delayed(key)]);
+    return (await this.waiting(key, state)) + delayed;
   }
 
   async delayed(key: string): Promise<number> {
     return (await this.#js.subjects(this.#shared, this.#subjects.laterOf(key))).size;
   }
 
-  async waiting(key: string): Promise<number> {
-    const { state } = await this.#store.read(key);
+  /** @param known what stands in its lines, by subject, if that was asked for already */
+  async waiting(key: string, state: KeyState, known?: ReadonlyMap<string, number>): Promise<number> {
     const carried = state.kind === "running" ? state.items.length - 1 : state.items.length;
-    const line = await this.#js.subjects(this.#subjects.stream, this.#subjects.waitingOf(key));
+    const line = known ?? (await this.#js.subjects(this.#subjects.stream, this.#subjects.waitingOf(key)));
     let total = carried;
     for (const count of line.values()) total += count;
-    return total - (await this.takenLeft(key, state.taken, line));
+    // What is counted at three moments need not fit together while somebody works.
+    return Math.max(0, total - (await this.takenLeft(key, state.taken, line)));
   }
 
   /** Items that were taken out of the line of a key, and are still in the stream. */
@@ -61,10 +68,27 @@ export class Counts {
     this.#total = info?.state.messages ?? 0;
   }
 
-  /** Exact when the queue is anywhere near its limit. */
+  /** Small limits are exact. Of what is left of a large one, half is given out before everything is counted again, however many ask. */
   async isFull(limit: number, exactBelow: number): Promise<boolean> {
-    if (limit > exactBelow && this.isFarFrom(limit)) return false;
-    return (await this.#exact()) >= limit;
+    if (limit <= exactBelow) return (await this.#exact()) >= limit;
+    if (this.isFarFrom(limit)) return false;
+    for (;;) {
+      const room = this.#room;
+      if (room?.limit === limit && this.#store.clock.monotonic() < room.until) {
+        if (room.left === 0) return true;
+        room.left -= 1;
+        if (room.left === 0) this.#room = undefined;
+        return false;
+      }
+      this.#counting ??= this.#countRoom(limit).finally(() => (this.#counting = undefined));
+      await this.#counting;
+    }
+  }
+
+  async #countRoom(limit: number): Promise<void> {
+    const left = Math.ceil(Math.max(0, limit - (await this.#exact())) / 2);
+    const believedMs = left === 0 ? FULL_MS : BELIEVED_MS;
+    this.#room = { limit, left, until: this.#store.clock.monotonic() + believedMs };
   }
 
   /** By a total that may be a moment old. Nobody waits for a new one: submissions must not overtake one another. */

@@ -1,5 +1,6 @@
 /** What can be seen from outside: queues, keys, items, dead letters. */
 import type * as port from "../../engine/port.ts";
+import { Behind, keyOfLater } from "./behind.ts";
 import { decodeState } from "./codec.ts";
 import type { Counts } from "./counts.ts";
 import type { KeyStore } from "./key-store.ts";
@@ -12,6 +13,8 @@ import { lastToken } from "./subjects.ts";
 /** Up to so many subjects a queue is counted key by key, exactly; beyond, by what the server counts itself. */
 const EXACT_SUBJECTS = 4_000;
 const COUNTER_IDLE_NS = 300 * 1e9;
+/** Keys that are looked at together. */
+const READ_AT_ONCE = 1_000;
 
 export class Inspector {
   readonly #store: KeyStore;
@@ -64,12 +67,14 @@ export class Inspector {
     const tokens = new Set<string>();
     for (const subject of states.keys()) tokens.add(lastToken(subject));
     for (const subject of lines.keys()) tokens.add(lastToken(subject));
-    for (const subject of later.keys()) tokens.add(subject.split(".").at(-2) ?? "");
+    for (const subject of later.keys()) tokens.add(keyOfLater(subject));
     const from = after === undefined ? "" : tokenOf(after);
     const sorted = [...tokens].filter((token) => token > from).toSorted();
+    // What was listed for all keys is not asked for again, key by key.
+    const behind = leased === true ? undefined : new Behind(lines, later);
     const reports: port.KeyReport[] = [];
     for (let at = 0; at < sorted.length && reports.length < limit; at += limit) {
-      const page = await Promise.all(sorted.slice(at, at + limit).map((token) => this.#keyReport(token)));
+      const page = await Promise.all(sorted.slice(at, at + limit).map((token) => this.#keyReport(token, behind)));
       reports.push(
         ...page
           .filter((report) => report !== undefined && (leased !== true || report.running !== undefined))
@@ -166,15 +171,29 @@ export class Inspector {
       }),
     );
     let running = 0;
-    for (const { subject, sequence, data } of await js.lastOfEach(subjects.stream, subjects.allRecords)) {
-      const state = decodeState(data, sequence);
+    for (const [key, { state }] of await this.#withRecords()) {
       if (state.kind === "running") running += 1;
       for (const { level } of state.kind === "running" ? state.items.slice(1) : state.items) add(perLevel, level, 1);
+      // Its consumer knows a ready key by one message, at the level of its most urgent item.
+      if (state.kind === "ready") add(perLevel, Math.min(...state.items.map(({ level }) => level)), -1);
       if (state.takenLeft === 0) continue;
-      const lines = await js.subjects(subjects.stream, subjects.waitingOf(lastToken(subject)));
-      await this.#subtractTaken(perLevel, lastToken(subject), state, lines);
+      const lines = await js.subjects(subjects.stream, subjects.waitingOf(key));
+      await this.#subtractTaken(perLevel, key, state, lines);
     }
     return { perLevel, running };
+  }
+
+  /** Keys with a record, which may have become ready since, as they stand: they can carry several items. Others are ready, with an item each. */
+  async #withRecords(): Promise<ReadonlyMap<string, Seen>> {
+    const { js, subjects } = this.#store;
+    const keys = Array.from((await js.subjects(subjects.stream, subjects.allRecords)).keys(), lastToken);
+    const found = new Map<string, Seen>();
+    for (let at = 0; at < keys.length; at += READ_AT_ONCE) {
+      const page = keys.slice(at, at + READ_AT_ONCE);
+      const seen = await Promise.all(page.map((key) => this.#store.read(key)));
+      for (const [index, one] of seen.entries()) if (one.sequence > 0) found.set(page[index] ?? "", one);
+    }
+    return found;
   }
 
   async #subtractTaken(
@@ -190,12 +209,12 @@ export class Inspector {
     }
   }
 
-  async #keyReport(key: string): Promise<port.KeyReport | undefined> {
+  async #keyReport(key: string, behind: Behind | undefined): Promise<port.KeyReport | undefined> {
     const counts = this.#counts();
-    const [{ state }, waiting, delayed] = await Promise.all([
-      this.#store.read(key),
-      counts.waiting(key),
-      counts.delayed(key),
+    const { state } = await this.#store.read(key);
+    const [waiting, delayed] = await Promise.all([
+      counts.waiting(key, state, behind?.lineOf(key)),
+      behind?.delayed(key) ?? counts.delayed(key),
     ]);
     if (state.kind === "idle" && waiting === 0 && delayed === 0) return undefined;
     return {

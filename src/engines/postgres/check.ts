@@ -1,7 +1,7 @@
 import type { Finding } from "../../engine/port.ts";
 import type { Link, Row } from "./link.ts";
 import { integer, text } from "./rows.ts";
-import { SCHEMA_VERSION } from "./schema.ts";
+import { partsOf, SCHEMA_VERSION } from "./schema.ts";
 import { LEASED, NOW } from "./sql/functions.ts";
 
 /** Dead rows are vacuumed away; this many more than live ones say that nobody does. */
@@ -24,6 +24,16 @@ export async function check(link: Link, schema: string): Promise<readonly Findin
     detail: `version ${text(server, 0)}, schema ${schema}, version ${SCHEMA_VERSION}`,
   });
   findings.push(durability(server));
+  const missing = await missingParts(link, schema);
+  if (missing.length > 0) {
+    findings.push({
+      severity: "error",
+      subject: "Schema",
+      detail: `of schema ${schema} something is gone: ${missing.join(", ")}`,
+      advice: "Restore it from a backup. If everything in it may be forgotten, drop the schema: it is made anew.",
+    });
+    return findings;
+  }
   if (server[5] !== "on") {
     findings.push({
       severity: "warning",
@@ -88,6 +98,17 @@ export async function check(link: Link, schema: string): Promise<readonly Findin
     });
   }
   return findings;
+}
+
+async function missingParts(link: Link, schema: string): Promise<readonly string[]> {
+  const rows = await link.query(
+    "baton_check_parts",
+    `SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = to_regnamespace($1)
+     UNION SELECT p.proname::text FROM pg_proc p WHERE p.pronamespace = to_regnamespace($1)`,
+    [schema],
+  );
+  const there = new Set(rows.map((row) => text(row, 0)));
+  return partsOf(schema).filter((name) => !there.has(name));
 }
 
 function durability(server: Row): Finding {

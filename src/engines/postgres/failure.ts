@@ -16,6 +16,8 @@ const DISK_FULL = "53100";
 const TOO_MANY_CONNECTIONS = "53300";
 const UNDEFINED_TABLE = "42P01";
 const UNDEFINED_FUNCTION = "42883";
+/** The type of the rows of a table that is gone. */
+const UNDEFINED_OBJECT = "42704";
 const INVALID_SCHEMA = "3F000";
 const DATA_CORRUPTED = "XX001";
 const INDEX_CORRUPTED = "XX002";
@@ -88,6 +90,7 @@ export function describeFailure(error: unknown, where: string): BatonError {
       );
     case UNDEFINED_TABLE:
     case UNDEFINED_FUNCTION:
+    case UNDEFINED_OBJECT:
     case INVALID_SCHEMA:
     case DATA_CORRUPTED:
     case INDEX_CORRUPTED:

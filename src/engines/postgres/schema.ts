@@ -27,6 +27,13 @@ const MIGRATIONS: readonly ((schema: string, channel: string) => string)[] = [
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length;
 
+/** Tables and functions that migrations make, to be missed when somebody has removed one. */
+export function partsOf(schema: string): readonly string[] {
+  const text = MIGRATIONS.map((migration) => migration(schema, channelOf(schema))).join("\n");
+  const made = text.matchAll(/CREATE (?:OR REPLACE |UNLOGGED )*(?:TABLE|FUNCTION) (\w+)\.(\w+)/g);
+  return [...new Set(Array.from(made, ([, , name = ""]) => name))];
+}
+
 /** Where the wakes of a schema go. Channels belong to the database. */
 export function channelOf(schema: string): string {
   return `baton_${schema}`;

@@ -1,7 +1,7 @@
-import { InvalidInput } from "../../domain/errors.ts";
+import { BatonError, InvalidInput, OutcomeUnknown } from "../../domain/errors.ts";
 import type { Submission, SubmitResult, Transaction } from "../../engine/port.ts";
 import { columnsOf } from "./bodies.ts";
-import { describeFailure } from "./failure.ts";
+import { describeFailure, sqlState } from "./failure.ts";
 import type { Row } from "./link.ts";
 import type { Queues } from "./queues.ts";
 import { submitResult } from "./submissions.ts";
@@ -23,7 +23,7 @@ export async function submitWithin(
   try {
     answer = await transaction.query(`SELECT * FROM ${schema}.submit_within($1) ORDER BY n`, [JSON.stringify(entries)]);
   } catch (error) {
-    throw describeFailure(error, "PostgreSQL");
+    throw failureOf(error);
   }
   const rows = rowsOf(answer);
   return submissions.map((submission, index) => {
@@ -31,6 +31,15 @@ export async function submitWithin(
     if (row === undefined) throw new InvalidInput("transaction", answer, "a client whose query() resolves with rows");
     return submitResult(queues, submission, row);
   });
+}
+
+/** Libraries wrap what the server said, some of them more than once. What cannot be read is shown: whether it happened is not known. */
+function failureOf(error: unknown): BatonError {
+  for (let said: unknown = error; said instanceof Error; said = said.cause) {
+    if (sqlState(said) !== undefined || said instanceof BatonError) return describeFailure(said, "PostgreSQL");
+  }
+  const text = error instanceof Error ? error.message : String(error);
+  return new OutcomeUnknown(`a submission within a transaction, whose query() failed (${text})`, { cause: error });
 }
 
 function entryOf(queues: Queues, submission: Submission): Readonly<Record<string, unknown>> {

@@ -32,8 +32,16 @@ export async function openClient(options: RedisOptions): Promise<PlainClient> {
   try {
     await client.connect();
   } catch (error) {
-    if (wordOf(error) !== undefined) throw explain(error, "a connection");
     const reason = error instanceof Error && error.message !== "" ? ` (${error.message})` : "";
+    const database = /^\/(\d+)$/.exec(new URL(options.url).pathname)?.[1];
+    if (wordOf(error) === "ERR" && database !== undefined) {
+      throw new BatonError(
+        "STORE_UNAVAILABLE",
+        `Redis at ${new URL(options.url).host} refuses database ${database}${reason}. Nothing was done. Name another number behind the host, or none.`,
+        { cause: error },
+      );
+    }
+    if (wordOf(error) !== undefined) throw explain(error, "a connection");
     throw new BatonError(
       "STORE_UNAVAILABLE",
       `Redis cannot be reached at ${new URL(options.url).host}${reason}. Nothing was done. Start the server, or put the address right, and connect again.`,

@@ -10,7 +10,7 @@ import { BatonError, OutcomeUnknown } from "../../domain/errors.ts";
 
 /** Nothing was done, and in a moment it may go. */
 const LATER = new Set(["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "NOREPLICAS"]);
-const FORBIDDEN = new Set(["NOPERM", "NOAUTH", "WRONGPASS"]);
+const STRANGER = new Set(["NOAUTH", "WRONGPASS"]);
 
 /** The first word of an error that the server sent; undefined: it is not from the server. */
 export function wordOf(error: unknown): string | undefined {
@@ -52,7 +52,7 @@ export function unavailable(cause: unknown): BatonError {
 }
 
 function explainReply(word: string, cause: unknown, what: string): BatonError {
-  const said = cause instanceof Error ? cause.message : String(cause);
+  const said = (cause instanceof Error ? cause.message : String(cause)).replace(/\.$/, "");
   if (word === "OOM") {
     const meaning = what === "a submission" ? "The item was not accepted." : `It refused ${what}; nothing was done.`;
     return new BatonError(
@@ -84,7 +84,14 @@ function explainReply(word: string, cause: unknown, what: string): BatonError {
       { cause },
     );
   }
-  if (FORBIDDEN.has(word)) {
+  if (STRANGER.has(word)) {
+    return new BatonError(
+      "STORE_UNAVAILABLE",
+      `Redis does not know this user, or the password is wrong: ${said}. Nothing was done. Check both: redis://user:password@host.`,
+      { cause },
+    );
+  }
+  if (word === "NOPERM") {
     return new BatonError(
       "STORE_UNAVAILABLE",
       `Redis does not allow ${what}: ${said}. Nothing was done. Give the user the permissions that the page about the Redis engine lists.`,

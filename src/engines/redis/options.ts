@@ -1,6 +1,6 @@
 /** What can be chosen, in code or in a URL. */
 import { readFileSync } from "node:fs";
-import { InvalidInput } from "../../domain/errors.ts";
+import { BatonError, InvalidInput } from "../../domain/errors.ts";
 import type { Wake } from "../../wake/wake.ts";
 
 export interface RedisOptions extends StoreOptions {
@@ -59,10 +59,23 @@ export interface TlsFiles {
 
 export function readTlsFiles({ ca, cert, key }: RedisOptions): TlsFiles {
   return {
-    ...(ca === undefined ? {} : { ca: readFileSync(ca) }),
-    ...(cert === undefined ? {} : { cert: readFileSync(cert) }),
-    ...(key === undefined ? {} : { key: readFileSync(key) }),
+    ...(ca === undefined ? {} : { ca: readTlsFile("ca", ca) }),
+    ...(cert === undefined ? {} : { cert: readTlsFile("cert", cert) }),
+    ...(key === undefined ? {} : { key: readTlsFile("key", key) }),
   };
+}
+
+function readTlsFile(what: string, file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (cause) {
+    const reason = cause instanceof Error ? ` (${cause.message})` : "";
+    throw new BatonError(
+      "STORE_UNAVAILABLE",
+      `The ${what} file ${file} could not be read${reason}. Nothing was done. Put its name right, or its permissions.`,
+      { cause },
+    );
+  }
 }
 
 function withoutSecrets(url: string): string {
