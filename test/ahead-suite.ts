@@ -8,6 +8,8 @@ import { until } from "./server-desk.ts";
 const WITHIN_MS = 20_000;
 const KEYS = 3_000;
 const SLOTS = 16;
+const LINES = 64;
+const LONG = 40;
 
 const claim = { ...oneClaim, max: SLOTS };
 
@@ -70,6 +72,56 @@ export function addAheadTests(open: (context: TestContext) => Promise<AheadStage
     assert.equal(await leased(), more.length);
     await other.close();
   });
+
+  test(
+    "where an item may begin once only, none begins before the store knows",
+    { timeout: 60_000 },
+    async (context) => {
+      const stage = await open(context);
+      for (const engine of [stage.engine, stage.other]) await engine.declare({ queue: "cars" });
+      // On a busy machine a worker may not look quick.
+      await until("some begin ahead otherwise", WITHIN_MS, async () => (await begunAhead(stage.engine, false)) > 0);
+      assert.equal(await begunAhead(stage.other, true), 0);
+      await stage.other.close();
+      await stage.engine.close();
+    },
+  );
+}
+
+/**
+ * Works off whole lines like a worker whose items take no time. Returns how many items began before the end of the one before them on
+ * their key was certain.
+ */
+async function begunAhead(engine: Engine, once: boolean): Promise<number> {
+  const entries = Array.from({ length: LINES * LONG }, (_, n) => ({
+    ...oneCar,
+    queueLimit: 10_000,
+    keyLimit: LONG,
+    key: `line${n % LINES}`,
+  }));
+  await engine.submit(entries);
+  const uncertain = new Set<string>();
+  const settled: Promise<unknown>[] = [];
+  let ahead = 0;
+  const ask = (): Promise<readonly Grant[]> =>
+    engine.claim({ ...claim, max: LINES, once, signal: AbortSignal.timeout(WITHIN_MS) });
+  for (let done = 0, asked = ask(); done < entries.length;) {
+    const grants = await asked;
+    assert.ok(grants.length > 0, `${done} of ${entries.length} items came, and then none`);
+    done += grants.length;
+    // Whoever asked about the one before hears of it in the same turn.
+    await new Promise(setImmediate);
+    ahead += grants.filter(({ item }) => uncertain.has(item.key)).length;
+    // As a worker does: what is freed can come right back.
+    if (done < entries.length) asked = ask();
+    for (const { item, lease } of grants) {
+      uncertain.add(item.key);
+      const settling = engine.settle([{ lease, ending: { type: "done" } }]);
+      settled.push(settling.then(() => uncertain.delete(item.key)));
+    }
+  }
+  await Promise.all(settled);
+  return ahead;
 }
 
 /** Works like a worker whose items take no time, until more is leased than it has. Returns what it has, and counts what it did. */

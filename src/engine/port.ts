@@ -160,6 +160,8 @@ export interface ClaimRequest {
   readonly patienceMs: number;
   readonly signal: AbortSignal;
   readonly lost?: LostListener;
+  /** An item that was begun must not begin again: nothing is handed out to this worker before it asks, nor begun before the store knows of it. */
+  readonly once?: boolean;
 }
 
 export interface HoldRequest {

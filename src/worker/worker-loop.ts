@@ -145,13 +145,14 @@ export class WorkerLoop {
 
   async #claim(max: number): Promise<void> {
     const { engine, clock, emit } = this.#parts;
-    const { queue, name: worker, leaseMs, patienceMs } = this.#settings;
+    const { queue, name: worker, leaseMs, patienceMs, retry } = this.#settings;
+    const once = retry.attempts === 1;
     this.#claimsOut += 1;
     let asked = max;
     this.#asked += asked;
     try {
       const { signal } = this.#claiming;
-      const grants = await engine.claim({ queue, worker, max, leaseMs, patienceMs, signal, lost: this.#lost });
+      const grants = await engine.claim({ queue, worker, max, leaseMs, patienceMs, signal, lost: this.#lost, once });
       this.#pauseMs = FIRST_PAUSE_MS;
       for (const grant of grants) {
         // One by one: a handler that ends at once may lead to the next claim while later grants have yet to begin.

@@ -66,6 +66,8 @@ export class Claims {
   #answeredAt = Number.NEGATIVE_INFINITY;
   /** The last claim came right after an answer. */
   #isQuick = false;
+  /** Somebody's items may begin once only: nothing is started here before it is asked for, or begun before it is written. */
+  #isOnce = false;
   #stirred = false;
   #takingIn = false;
   #resting = false;
@@ -95,8 +97,14 @@ export class Claims {
     return true;
   }
 
+  /** Whether the next item of a key may begin before that is written. */
+  get mayRunAhead(): boolean {
+    return !this.#isOnce;
+  }
+
   claim(request: ClaimRequest): Promise<readonly Grant[]> {
     if (request.signal.aborted || this.#closed) return Promise.resolve([]);
+    if (request.once === true) this.#isOnce = true;
     return new Promise((resolve) => {
       const desk = this.#deskOf(request.worker, request.leaseMs);
       const giveUp = (): void => claim.answer([]);
@@ -173,7 +181,7 @@ export class Claims {
 
   /** Whose worker will want it in a moment. One that was tried before is not started for nothing: it must not be blamed for a crash. */
   #earlyDesk({ seen }: Token): Desk | undefined {
-    if ((seen.state.items[0]?.attempts ?? 0) > 0) return undefined;
+    if (this.#isOnce || (seen.state.items[0]?.attempts ?? 0) > 0) return undefined;
     for (const desk of this.#desks.values()) if (desk.ahead.depth > 0 && desk.lackAhead > 0) return desk;
     return undefined;
   }

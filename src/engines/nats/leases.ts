@@ -46,6 +46,8 @@ export interface LeaseHooks {
   readonly levelName: (level: number) => string;
   /** Whether this process would go on with a key that it settles. */
   readonly goesOn: (level: number) => boolean;
+  /** Whether a key's next item may begin before that is written. */
+  readonly mayRunAhead: () => boolean;
   /** A grant that nobody asked for yet. */
   readonly reserve: (held: Held) => void;
   /** A settlement that might have brought a grant is over. */
@@ -255,6 +257,7 @@ export class Leases {
   #runAhead(held: Held, ending: Ending): Promise<SettleResult> | undefined {
     const { streak, item, session, worker } = held;
     if (ending.type !== "done" || item === undefined || !this.#mayGoOn(held, ending)) return undefined;
+    if (!this.#hooks.mayRunAhead()) return undefined;
     const next = streak.next(item, held.fence, this.#clock.wall());
     if (next === undefined) return undefined;
     const since = this.#sinceOf(session);

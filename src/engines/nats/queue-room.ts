@@ -88,6 +88,7 @@ export class QueueRoom {
       queue,
       levelName: (level) => this.levels[level] ?? "",
       goesOn: (level) => !this.#paused && this.#claims?.goesOn(level) === true,
+      mayRunAhead: () => this.#claims?.mayRunAhead === true,
       reserve: (held) => this.#claims?.reserve(held),
       stir: () => this.#claims?.stir(),
       lost: (key, written) => this.#losses.tell(key, written),

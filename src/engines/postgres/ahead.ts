@@ -98,7 +98,7 @@ export class Ahead {
 
   /** Whoever asks works off items in no time, and so has use for several of a key. */
   isQuickFor(request: ClaimRequest): boolean {
-    return this.#isQuick && this.#isOf(request) && !request.signal.aborted;
+    return this.#isQuick && request.once !== true && this.#isOf(request) && !request.signal.aborted;
   }
 
   /** As many as are lacking are on their way, until they are kept. */
@@ -110,7 +110,7 @@ export class Ahead {
 
   /** How many more are worth having along with what this request, if it is one, is given. */
   lack(request: ClaimRequest | undefined = this.#request): number {
-    if (!this.#isQuick || request === undefined || request.signal.aborted || !this.#isOf(request)) return 0;
+    if (request === undefined || !this.isQuickFor(request)) return 0;
     if (this.#watched !== undefined && this.#clock.monotonic() - this.#watched.at > QUICK_MS) return 0;
     const keys = Math.min(PER_SLOT * this.#slots, MOST_AHEAD) - this.#kept.length;
     // No more than are begun in half of the time for which they are kept.
