@@ -447,6 +447,68 @@ test("an item in the middle that is tried again, dies or is let go keeps its pla
   }
 });
 
+test("two that are quick, and connections that die all the time", { timeout: 60_000 }, async (context) => {
+  const stage = await open(context);
+  const { engine, other, watcher } = stage;
+  const KEYS = 20;
+  const EACH = 150;
+  for (const one of [engine, other]) await becomeQuick(one);
+  const ran = new Map<string, Grant[]>();
+  const ended = new Set<string>();
+  let left = KEYS * EACH;
+  const over = new AbortController();
+  const finish = async (one: Engine, grant: Grant): Promise<void> => {
+    for (;;) {
+      try {
+        await done(one, [grant]);
+        break;
+      } catch (error) {
+        assert.ok(error instanceof Error && "code" in error && error.code === "OUTCOME_UNKNOWN", String(error));
+      }
+    }
+    const { key } = grant.item;
+    if (!key.startsWith("k") || ended.has(`${key} ${numberOf(grant)}`)) return;
+    ended.add(`${key} ${numberOf(grant)}`);
+    left -= 1;
+    if (left === 0) over.abort();
+  };
+  const work = async (one: Engine): Promise<void> => {
+    const finishing: Promise<void>[] = [];
+    while (!over.signal.aborted) {
+      const grants = await one.claim({ ...claim, signal: over.signal }).catch(() => []);
+      for (const grant of grants) {
+        ran.set(grant.item.key, [...(ran.get(grant.item.key) ?? []), grant]);
+        finishing.push(finish(one, grant));
+      }
+    }
+    await Promise.all(finishing);
+  };
+  for (let key = 0; key < KEYS; key += 1) await engine.submit(items(`k${key}`, EACH));
+  const workers = [engine, other].map(work);
+  let kills = 0;
+  for (let turn = 0; !over.signal.aborted; turn += 1) {
+    const { rowCount } = await watcher.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'baton'
+         AND query LIKE '%step%' AND (pid + $1) % 2 = 0`,
+      [turn],
+    );
+    kills += rowCount ?? 0;
+    await wait(5 * (1 + (turn % 7)));
+  }
+  await Promise.all(workers);
+  assert.ok(kills > 0);
+  for (const [key, grants] of ran) {
+    const sorted = grants.toSorted((a, b) => a.lease.fence - b.lease.fence);
+    assertRising(sorted);
+    let most = -1;
+    for (const grant of sorted) {
+      assert.ok(numberOf(grant) <= most + 1, `${numberOf(grant)} of ${key} began before ${most + 1}`);
+      most = Math.max(most, numberOf(grant));
+    }
+    await assertCounted(stage, key, 0, 0);
+  }
+});
+
 test("a close tells the store everything that was done", { timeout: 60_000 }, async (context) => {
   const stage = await open(context);
   const { engine } = stage;

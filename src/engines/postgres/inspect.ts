@@ -12,12 +12,17 @@ import { readFailure } from "../../engine/stored-json.ts";
 import { payloadOf } from "./bodies.ts";
 import { givenId } from "./grants.ts";
 import type { Link, Row } from "./link.ts";
-import type { KnownOutcome } from "./outcomes.ts";
 import type { DeclaredQueue } from "./queues.ts";
 import { flag, integer, numbers, optionalInteger, optionalText, text, texts } from "./rows.ts";
 import { BLOCKED, IDLE, LEASED, NOW, READY } from "./sql/functions.ts";
 
 const RECEIPT = "r.state, r.ended, r.attempt, r.result_type, r.result, r.result_bytes, r.failure";
+
+/** What is known of an item: that it is remembered, and how it ended if it has. */
+export interface KnownOutcome {
+  readonly id: string;
+  readonly outcome: Outcome | undefined;
+}
 
 /** Questions about the store. They change nothing and wait for nobody. */
 export class Inspection {

@@ -1,17 +1,11 @@
 import type { Outcome, OutcomeRequest } from "../../engine/port.ts";
 import { type Answer, answered } from "./answered.ts";
-import type { Inspection } from "./inspect.ts";
+import type { Inspection, KnownOutcome } from "./inspect.ts";
 import type { Lane } from "./lane.ts";
 import type { DeclaredQueue, Queues } from "./queues.ts";
 
 interface WaitingOutcome extends Answer<Outcome | undefined> {
   readonly id: string;
-}
-
-/** What is known of an item: that it is remembered, and how it ended if it has. */
-export interface KnownOutcome {
-  readonly id: string;
-  readonly outcome: Outcome | undefined;
 }
 
 /** Those who wait to hear how items of one queue end. */
