@@ -2,9 +2,9 @@
  * How keys stood when this process last wrote them, within bounds. It may be outdated: a write that rests on it is refused.
  * Two generations, because a map that loses its oldest entry at every step has to search for it.
  */
-import { decodeState } from "./codec.ts";
-import { type First, settled } from "./key-store.ts";
+import { settled } from "./key-store.ts";
 import { totalOf } from "./rules.ts";
+import { type Sent, seenOf } from "./sent.ts";
 import type { Seen } from "./state.ts";
 
 const MOST_BYTES = 32 * 1_048_576;
@@ -13,7 +13,7 @@ const BIGGEST_BYTES = 65_536;
 const ENTRY_BYTES = 512;
 
 interface Entry {
-  readonly seen: Seen | First;
+  readonly seen: Seen | Sent;
   readonly bytes: number;
 }
 
@@ -26,10 +26,13 @@ export class Remembered {
     const entry = this.#young.get(key) ?? this.#old.get(key);
     if (entry === undefined) return undefined;
     const { seen } = entry;
-    if ("state" in seen) return settled(seen.sequence, seen.state);
-    const { sequence, data } = seen;
-    const bytes = typeof data === "string" ? Buffer.from(data) : data;
-    return { sequence, state: decodeState(bytes, sequence) };
+    return "state" in seen ? settled(seen.sequence, seen.state) : seenOf(seen);
+  }
+
+  /** As it was sent, if it still stands so as far as is known. */
+  sent(key: string): Sent | undefined {
+    const seen = (this.#young.get(key) ?? this.#old.get(key))?.seen;
+    return seen !== undefined && "data" in seen ? seen : undefined;
   }
 
   has(key: string): boolean {
@@ -46,10 +49,10 @@ export class Remembered {
   }
 
   /** Most keys are never written again by this process: what was sent is kept, and read when it is needed. */
-  setFirst(key: string, first: First): void {
-    const bytes = ENTRY_BYTES + first.data.length;
+  setSent(key: string, sent: Sent): void {
+    const bytes = ENTRY_BYTES + sent.data.length;
     if (bytes > BIGGEST_BYTES) this.delete(key);
-    else this.#keep(key, first, bytes);
+    else this.#keep(key, sent, bytes);
   }
 
   delete(key: string): void {
@@ -58,7 +61,7 @@ export class Remembered {
     this.#old.delete(key);
   }
 
-  #keep(key: string, seen: Seen | First, bytes: number): void {
+  #keep(key: string, seen: Seen | Sent, bytes: number): void {
     this.#bytes += bytes - (this.#young.get(key)?.bytes ?? 0);
     if (this.#bytes > MOST_BYTES) {
       this.#old = this.#young;
