@@ -112,9 +112,9 @@ export class Submitter {
     answer: (result: SubmitResult | Promise<SubmitResult>) => void,
   ): boolean {
     if (!this.#isPlain(submission) || this.#lanes.has(key) || this.#fresh.has(key)) return false;
-    const sent = this.#remembered.sent(key);
     // Of a key that this process knows nothing of, it is most likely that it is idle.
-    if (sent === undefined && this.#remembered.has(key)) return false;
+    const sent = this.#remembered.peek(key);
+    if (sent === "known") return false;
     const item = this.#itemOf(submission);
     const next = sent === undefined ? undefined : addTo(sent, [item], this.#store.nonce());
     if (sent !== undefined && (next === undefined || !this.#useAllowance(key, 1))) return false;
@@ -216,9 +216,10 @@ export class Submitter {
 
   /** Adds items to a key that stands as this process sent it. False: it does not, or they do not fit. */
   async #extend(key: string, items: readonly KeyItem[]): Promise<boolean> {
-    const sent = this.#remembered.sent(key);
-    const next = sent === undefined ? undefined : addTo(sent, items, this.#store.nonce());
-    if (sent === undefined || next === undefined) return false;
+    const sent = this.#remembered.peek(key);
+    if (sent === undefined || sent === "known") return false;
+    const next = addTo(sent, items, this.#store.nonce());
+    if (next === undefined) return false;
     const written = await new Promise<Sent | Seen | undefined>((resolve) =>
       this.#store.extend(key, sent, next, resolve),
     );
