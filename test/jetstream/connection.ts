@@ -65,7 +65,12 @@ export class Connection implements Wire {
     if (this.#isOver) return;
     const body = Buffer.from(data);
     if (body.length + (headers?.length ?? 0) > this.server.maxPayload) throw new Error("The message is too large.");
-    const packet: Packet = { subject, reply, data: body, headers };
+    const packet: Packet = {
+      subject,
+      reply,
+      data: body,
+      headers: headers === undefined ? undefined : Buffer.from(headers, "latin1"),
+    };
     if (!this.#isUp) this.#backlog.push(packet);
     else this.#send(packet);
   }

@@ -246,7 +246,7 @@ test("a schedule fires at its moment, or as late as it is told to", () => {
   const { server, wire, clock, pass } = world;
   const schedule = (subject: string, target: string): void => {
     const at = new Date(clock.wall() + 1_000).toISOString();
-    const headers = Buffer.from(`NATS/1.0\r\nNats-Schedule: @at ${at}\r\nNats-Schedule-Target: ${target}\r\n\r\n`);
+    const headers = `NATS/1.0\r\nNats-Schedule: @at ${at}\r\nNats-Schedule-Target: ${target}\r\n\r\n`;
     wire.publish(subject, "", { headers });
     pass(0);
   };

@@ -165,7 +165,7 @@ export class Player {
     });
     wire.publish(subject, data, {
       reply: inbox,
-      ...(headers.length === 0 ? {} : { headers: writeHeaders(headers) }),
+      ...(headers.length === 0 ? {} : { headers: Buffer.from(writeHeaders(headers)).toString("latin1") }),
     });
     await this.#stage.settle(promise);
     subscription.unsubscribe();

@@ -117,11 +117,8 @@ function withoutConditions(subjects: RegExp): Change {
   return (outgoing) => {
     const { headers } = outgoing.options;
     if (headers === undefined || !subjects.test(outgoing.subject)) return outgoing;
-    const lines = Buffer.from(headers)
-      .toString()
-      .split("\r\n")
-      .filter((line) => !line.startsWith("Nats-Expected"));
-    return { ...outgoing, options: { ...outgoing.options, headers: Buffer.from(lines.join("\r\n")) } };
+    const lines = headers.split("\r\n").filter((line) => !line.startsWith("Nats-Expected"));
+    return { ...outgoing, options: { ...outgoing.options, headers: lines.join("\r\n") } };
   };
 }
 

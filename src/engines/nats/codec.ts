@@ -142,6 +142,11 @@ function newTextOf(item: KeyItem): string {
   return isBare(item) ? bareText(item) : JSON.stringify(itemLine(item, new Bodies()));
 }
 
+/** The line of an item of which nothing unusual has to be said. */
+export function lineOf(item: KeyItem): string | undefined {
+  return isBare(item) ? bareText(item) : undefined;
+}
+
 /** Media types that JSON can quote as they are: all that anybody uses. */
 const PLAIN_TYPE = /^[\w.+/;= -]*$/;
 

@@ -6,16 +6,16 @@ import {
   connect,
   credsAuthenticator,
   type Msg,
-  type MsgHdrs,
   type NatsConnection,
   nkeyAuthenticator,
   type NodeConnectionOptions,
   PermissionViolationError,
 } from "@nats-io/transport-node";
-import { BatonError, Closed, InvalidInput } from "../../domain/errors.ts";
+import { BatonError, InvalidInput } from "../../domain/errors.ts";
 import type { NatsOptions } from "./options.ts";
+import { Outbox } from "./outbox.ts";
 import { isNewEnough, NoJetStream, ServerTooOld } from "./versions.ts";
-import type { Delivery, Denied, PublishOptions, Subscription, Wire } from "./wire.ts";
+import type { Delivery, Denied, Subscription, Wire } from "./wire.ts";
 
 const CONNECT_MS = 5_000;
 const PROBE_MS = 2_000;
@@ -168,76 +168,6 @@ export function wireOf(connection: NatsConnection, own: boolean): Wire {
       else await connection.flush();
     },
   };
-}
-
-interface Outgoing {
-  readonly subject: string;
-  readonly data: Uint8Array;
-  readonly options: PublishOptions | undefined;
-}
-
-/**
- * What is published while one batch of replies is worked on goes out together: the client writes to its socket after every
- * turn of promises, and a system call per message would cost more than everything else.
- */
-class Outbox {
-  readonly #connection: NatsConnection;
-  #waiting: Outgoing[] = [];
-
-  constructor(connection: NatsConnection) {
-    this.#connection = connection;
-  }
-
-  add(subject: string, data: Uint8Array | string, options: PublishOptions | undefined): void {
-    if (this.#connection.isClosed()) throw new Closed("The connection to the NATS server");
-    // The client would do this, too, at several times the cost.
-    const bytes = typeof data === "string" ? Buffer.from(data, "utf8") : data;
-    const size = bytes.length + (options?.headers?.length ?? 0);
-    const most = this.#connection.info?.max_payload ?? size;
-    if (size > most)
-      throw new InvalidInput("payload", `${size} bytes`, `at most ${most} bytes, the most this server takes`);
-    this.#waiting.push({ subject, data: bytes, options });
-    if (this.#waiting.length === 1) setImmediate(() => this.flush());
-  }
-
-  flush(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    if (this.#connection.isClosed()) return;
-    for (const { subject, data, options } of waiting) {
-      try {
-        this.#connection.publish(subject, data, clientOptions(options));
-      } catch {
-        // As good as lost: whoever waits for a reply asks again.
-      }
-    }
-  }
-}
-
-interface ClientOptions {
-  reply?: string;
-  headers?: MsgHdrs;
-}
-
-function clientOptions(options: PublishOptions | undefined): ClientOptions {
-  const given: ClientOptions = {};
-  if (options?.reply !== undefined) given.reply = options.reply;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  if (options?.headers !== undefined) given.headers = new HeaderBlock(options.headers) as unknown as MsgHdrs;
-  return given;
-}
-
-/** The client asks a header object for its bytes, and for nothing else. */
-class HeaderBlock {
-  readonly #bytes: Uint8Array;
-
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-  }
-
-  encode(): Uint8Array {
-    return this.#bytes;
-  }
 }
 
 class ClientDelivery implements Delivery {

@@ -16,7 +16,7 @@ export interface PutOptions {
   readonly schedule?: { readonly at: number; readonly target: string };
 }
 
-export function putHeaders({ expect, check, rollup, ttlSeconds, name, schedule }: PutOptions): Uint8Array | undefined {
+export function putHeaders({ expect, check, rollup, ttlSeconds, name, schedule }: PutOptions): string | undefined {
   let block = "";
   if (expect !== undefined) block += `Nats-Expected-Last-Subject-Sequence: ${expect}\r\n`;
   if (check !== undefined) block += `Nats-Expected-Last-Subject-Sequence-Subject: ${check}\r\n`;
@@ -26,5 +26,5 @@ export function putHeaders({ expect, check, rollup, ttlSeconds, name, schedule }
   if (schedule !== undefined) {
     block += `Nats-Schedule: @at ${new Date(schedule.at).toISOString()}\r\nNats-Schedule-Target: ${schedule.target}\r\n`;
   }
-  return block === "" ? undefined : Buffer.from(START + block + END, "latin1");
+  return block === "" ? undefined : START + block + END;
 }

@@ -5,13 +5,14 @@
 import { type Clock, pause } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import { ASSIGNED_ID_MARK } from "../../domain/names.ts";
-import { decodeItem, decodeState, encodeFirst, encodeItem, encodeState, firstState, placed } from "./codec.ts";
+import { decodeItem, decodeState, encodeItem, encodeState, firstState, placed } from "./codec.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
 import type { Receipts } from "./receipts.ts";
 import { Lost } from "./requests.ts";
 import { free, type Heads, isBig, sizeOf, STAYS_ANNOUNCED, takeAll, totalOf } from "./rules.ts";
 import { SETTLED_MS } from "./run-ahead.ts";
+import { firstSent, type Sent, seenOf } from "./sent.ts";
 import { FENCES_PER_MESSAGE, isRecord, type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
 import type { QueueSubjects } from "./subjects.ts";
 
@@ -25,11 +26,8 @@ const REFILL_BYTES = 49_152;
 /** Of the life of an idle key, counted here from before a write, within which it cannot have vanished there. */
 const CERTAIN_PART = 0.8;
 
-/** The first message of a key, as it was written. */
-export interface First {
-  readonly sequence: number;
-  readonly data: Uint8Array | string;
-}
+/** What a write without a promise came to: done, refused, or not known yet. */
+export type Written = Sent | Promise<Seen | undefined> | undefined;
 
 export class KeyStore {
   readonly subjects: QueueSubjects;
@@ -311,15 +309,29 @@ export class KeyStore {
    * The first message of a key that is most likely idle, without a promise: `answer` hears of it, or that the key is not
    * idle, or what went wrong.
    */
-  begin(key: string, item: KeyItem, answer: (written: Promise<Seen | undefined> | First | undefined) => void): void {
+  begin(key: string, item: KeyItem, answer: (written: Written) => void): void {
+    const first = firstSent(item);
+    if (first === undefined) answer(this.#put(key, UNSEEN, firstState(item), true));
+    else this.#send(key, this.subjects.ready(item.level, key), undefined, first, answer);
+  }
+
+  /** The same for a key that stands as it was sent, with more items. */
+  extend(key: string, before: Sent, next: Sent, answer: (written: Written) => void): void {
+    this.#send(key, this.subjects.record(key), before, next, answer);
+  }
+
+  #send(key: string, subject: string, before: Sent | undefined, next: Sent, answer: (written: Written) => void): void {
     const begun = this.clock.monotonic();
-    const data = encodeFirst(item);
+    const check = this.subjects.state(key);
     this.js.putThen(
-      this.subjects.ready(item.level, key),
-      data,
-      { expect: 0, check: this.subjects.state(key) },
-      (result) => answer(result.refused ? undefined : { sequence: result.sequence, data }),
-      (error) => answer(this.#put(key, UNSEEN, firstState(item), true, always, { begun, error })),
+      subject,
+      next.data,
+      { expect: before?.sequence ?? 0, check, rollup: before !== undefined && before.announced !== 0 },
+      (result) => answer(result.refused ? undefined : { ...next, sequence: result.sequence }),
+      (error) => {
+        const seen = before === undefined ? UNSEEN : seenOf(before);
+        answer(this.#put(key, seen, seenOf(next).state, true, always, { begun, error }));
+      },
     );
   }
 

@@ -46,6 +46,7 @@ export interface StoreSettings {
 /** Hyphens are left to tell the prefix from the queue in the name of a stream. */
 const PREFIX = /^[A-Za-z0-9_]{1,32}$/;
 const INBOX = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
+const DOMAIN = /^[^\s.*>]+$/;
 const PARAMETERS = [
   "prefix",
   "replicas",
@@ -67,6 +68,8 @@ export function parseStoreOptions(options: StoreOptions = {}): StoreSettings {
   if (![1, 2, 3, 4, 5].includes(replicas))
     throw new InvalidInput("replicas", replicas, "a number from 1 to 5; 1, 3 or 5 make sense");
   if (storage !== "file" && storage !== "memory") throw new InvalidInput("storage", storage, "file or memory");
+  if (domain !== undefined && !DOMAIN.test(domain))
+    throw new InvalidInput("domain", domain, "the name of a JetStream domain: no spaces, dots or wildcards");
   if (!INBOX.test(inbox)) throw new InvalidInput("inbox", inbox, "a subject without wildcards");
   return { prefix, replicas, storage, api: domain === undefined ? "$JS.API" : `$JS.${domain}.API`, inbox };
 }

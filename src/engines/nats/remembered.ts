@@ -2,9 +2,9 @@
  * How keys stood when this process last wrote them, within bounds. It may be outdated: a write that rests on it is refused.
  * Two generations, because a map that loses its oldest entry at every step has to search for it.
  */
-import { decodeState } from "./codec.ts";
-import { type First, settled } from "./key-store.ts";
+import { settled } from "./key-store.ts";
 import { totalOf } from "./rules.ts";
+import { type Sent, seenOf } from "./sent.ts";
 import type { Seen } from "./state.ts";
 
 const MOST_BYTES = 32 * 1_048_576;
@@ -12,10 +12,8 @@ const MOST_BYTES = 32 * 1_048_576;
 const BIGGEST_BYTES = 65_536;
 const ENTRY_BYTES = 512;
 
-interface Entry {
-  readonly seen: Seen | First;
-  readonly bytes: number;
-}
+/** Most are kept as they were sent, and say themselves how large they are. */
+type Entry = Sent | { readonly seen: Seen; readonly size: number };
 
 export class Remembered {
   #young = new Map<string, Entry>();
@@ -25,11 +23,13 @@ export class Remembered {
   get(key: string): Seen | undefined {
     const entry = this.#young.get(key) ?? this.#old.get(key);
     if (entry === undefined) return undefined;
-    const { seen } = entry;
-    if ("state" in seen) return settled(seen.sequence, seen.state);
-    const { sequence, data } = seen;
-    const bytes = typeof data === "string" ? Buffer.from(data) : data;
-    return { sequence, state: decodeState(bytes, sequence) };
+    return "data" in entry ? seenOf(entry) : settled(entry.seen.sequence, entry.seen.state);
+  }
+
+  /** As it was sent; or that it is known, but only by reading. */
+  peek(key: string): Sent | "known" | undefined {
+    const entry = this.#young.get(key) ?? this.#old.get(key);
+    return entry === undefined || "data" in entry ? entry : "known";
   }
 
   has(key: string): boolean {
@@ -37,34 +37,38 @@ export class Remembered {
   }
 
   set(key: string, seen: Seen): void {
-    const bytes = ENTRY_BYTES + totalOf(seen.state);
-    if (bytes > BIGGEST_BYTES || seen.state.kind === "idle") {
-      this.delete(key);
-      return;
-    }
-    this.#keep(key, seen, bytes);
+    if (seen.state.kind === "idle") this.delete(key);
+    else this.#keep(key, { seen, size: totalOf(seen.state) });
   }
 
   /** Most keys are never written again by this process: what was sent is kept, and read when it is needed. */
-  setFirst(key: string, first: First): void {
-    const bytes = ENTRY_BYTES + first.data.length;
-    if (bytes > BIGGEST_BYTES) this.delete(key);
-    else this.#keep(key, first, bytes);
+  setSent(key: string, sent: Sent): void {
+    this.#keep(key, sent);
   }
 
   delete(key: string): void {
-    this.#bytes -= this.#young.get(key)?.bytes ?? 0;
+    this.#bytes -= bytesOf(this.#young.get(key));
     this.#young.delete(key);
     this.#old.delete(key);
   }
 
-  #keep(key: string, seen: Seen | First, bytes: number): void {
-    this.#bytes += bytes - (this.#young.get(key)?.bytes ?? 0);
+  #keep(key: string, entry: Entry): void {
+    const bytes = bytesOf(entry);
+    if (bytes > BIGGEST_BYTES) {
+      this.delete(key);
+      return;
+    }
+    this.#bytes += bytes - bytesOf(this.#young.get(key));
     if (this.#bytes > MOST_BYTES) {
       this.#old = this.#young;
       this.#young = new Map();
       this.#bytes = bytes;
     }
-    this.#young.set(key, { seen, bytes });
+    this.#young.set(key, entry);
   }
+}
+
+function bytesOf(entry: Entry | undefined): number {
+  if (entry === undefined) return 0;
+  return ENTRY_BYTES + ("data" in entry ? entry.data.length : entry.size);
 }

@@ -90,7 +90,7 @@ export class Requests {
     }
   }
 
-  send(subject: string, data: Uint8Array | string, headers?: Uint8Array): Promise<Delivery> {
+  send(subject: string, data: Uint8Array | string, headers?: string): Promise<Delivery> {
     return new Promise((resolve, reject) =>
       this.#begin(subject, data, headers, { subject, resolve, reject, more: undefined }),
     );
@@ -100,7 +100,7 @@ export class Requests {
   sendThen(
     subject: string,
     data: Uint8Array | string,
-    headers: Uint8Array | undefined,
+    headers: string | undefined,
     resolve: (delivery: Delivery) => void,
     reject: (error: Error) => void,
   ): void {
@@ -121,7 +121,7 @@ export class Requests {
     for (const { reject } of this.#unsent.splice(0)) reject(new Closed());
   }
 
-  #begin(subject: string, data: Uint8Array | string, headers: Uint8Array | undefined, waiting: Waiting): void {
+  #begin(subject: string, data: Uint8Array | string, headers: string | undefined, waiting: Waiting): void {
     if (this.#closed || this.#forbidden !== undefined) {
       waiting.reject(this.#forbidden ?? new Closed());
       return;
@@ -134,7 +134,7 @@ export class Requests {
     this.#unsent.push({ subject, send, reject: waiting.reject });
   }
 
-  #sendNow(subject: string, data: Uint8Array | string, headers: Uint8Array | undefined, waiting: Waiting): void {
+  #sendNow(subject: string, data: Uint8Array | string, headers: string | undefined, waiting: Waiting): void {
     this.#count += 1;
     const token = this.#count.toString(36);
     this.#young.set(token, waiting);

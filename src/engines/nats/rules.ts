@@ -190,9 +190,14 @@ function carry(state: KeyState, item: KeyItem, front: boolean): Joining {
       : { type: "append" };
   if (state.more === "closing") return { type: "write", state: { ...base, more: true } };
   const bytes = sizeOf(item) + totalOf(state);
-  return bytes <= MOST_CARRIED_BYTES && state.items.length < MOST_CARRIED
+  return canCarry(state.items.length, bytes)
     ? { type: "write", state: { ...base, items: [...state.items, item] } }
     : { type: "write", state: { ...base, more: true, line: item.level } };
+}
+
+/** Whether a key that carries so many may carry one more, with so many bytes in all. */
+export function canCarry(count: number, bytes: number): boolean {
+  return bytes <= MOST_CARRIED_BYTES && count < MOST_CARRIED;
 }
 
 /** Whether an item that joined the line of a key goes before what the key would start with, or would start at all. */

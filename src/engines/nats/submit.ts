@@ -9,10 +9,11 @@ import { asError } from "./as-error.ts";
 import type { Counts } from "./counts.ts";
 import { Joint } from "./joint.ts";
 import { textOf, tokenOf } from "./key-token.ts";
-import type { KeyStore } from "./key-store.ts";
+import type { KeyStore, Written } from "./key-store.ts";
 import { assignedId, type FoundReceipt, itemId, type Receipt } from "./receipts.ts";
 import { Remembered } from "./remembered.ts";
 import { ended, free, join, lifts, NO_HEADS, STAYS_ANNOUNCED, takeAll, totalOf } from "./rules.ts";
+import { addTo, type Sent } from "./sent.ts";
 import { type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
 
 /** Keys of which this process remembers how much may be added. */
@@ -57,22 +58,23 @@ export class Submitter {
   submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
     const [only] = submissions;
     if (only === undefined || submissions.length > 1) return this.#submitMany(submissions);
-    const key = tokenOf(only.key);
-    if (!this.#isFresh(key, only)) return this.#submitMany(submissions);
-    return new Promise((resolve) =>
-      this.#begin(key, only, (result) => resolve(result instanceof Promise ? result.then(alone) : [result])),
-    );
+    return new Promise((resolve) => {
+      const answer = (result: SubmitResult | Promise<SubmitResult>): void =>
+        resolve(result instanceof Promise ? result.then(alone) : [result]);
+      if (!this.#submitQuickly(tokenOf(only.key), only, answer)) resolve(this.#submitMany(submissions));
+    });
   }
 
   async #submitMany(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
     const results: SubmitResult[] = [];
     const lanes = new Map<string, { readonly index: number; readonly submission: Submission }[]>();
-    const fresh = new Joint();
+    const quick = new Joint();
     for (const [index, submission] of submissions.entries()) {
       const key = tokenOf(submission.key);
-      if (!lanes.has(submission.key) && this.#isFresh(key, submission)) {
-        fresh.expect();
-        this.#begin(key, submission, (result) => fresh.take(result, (value) => (results[index] = value)));
+      const answer = (result: SubmitResult | Promise<SubmitResult>): void =>
+        quick.take(result, (value) => (results[index] = value));
+      if (!lanes.has(submission.key) && this.#submitQuickly(key, submission, answer)) {
+        quick.expect();
         continue;
       }
       const lane = lanes.get(submission.key);
@@ -93,7 +95,7 @@ export class Submitter {
         if (answer !== undefined) results[index] = answer;
       }
     });
-    const lost = (await Promise.allSettled([...begun, fresh.all])).find((one) => one.status === "rejected");
+    const lost = (await Promise.allSettled([...begun, quick.all])).find((one) => one.status === "rejected");
     if (lost !== undefined) throw asError(lost.reason);
     return results;
   }
@@ -103,31 +105,42 @@ export class Submitter {
     await this.#inLane(key, () => this.#join(key, arrival.item, arrival.front));
   }
 
-  /** This process knows nothing of the key: most likely it is idle. */
-  #isFresh(key: string, submission: Submission): boolean {
-    return this.#isPlain(submission) && !this.#lanes.has(key) && !this.#fresh.has(key) && !this.#remembered.has(key);
-  }
-
-  /** One message and no promise, if the key is idle indeed. */
-  #begin(key: string, submission: Submission, answer: (result: SubmitResult | Promise<SubmitResult>) => void): void {
+  /** One message and no promise, if the key stands as this process believes. False: it takes more than that, and nothing was done. */
+  #submitQuickly(
+    key: string,
+    submission: Submission,
+    answer: (result: SubmitResult | Promise<SubmitResult>) => void,
+  ): boolean {
+    if (!this.#isPlain(submission) || this.#lanes.has(key) || this.#fresh.has(key)) return false;
+    // Of a key that this process knows nothing of, it is most likely that it is idle.
+    const sent = this.#remembered.peek(key);
+    if (sent === "known") return false;
     const item = this.#itemOf(submission);
+    const next = sent === undefined ? undefined : addTo(sent, [item], this.#store.nonce());
+    if (sent !== undefined && (next === undefined || !this.#useAllowance(key, 1))) return false;
     this.#fresh.set(key, undefined);
-    this.#store.begin(key, item, (written) => {
+    const heard = (written: Written): void => {
       if (written === undefined || written instanceof Promise) {
         answer(this.#goOn(key, item, written));
         return;
       }
-      this.#remembered.setFirst(key, written);
+      this.#remembered.setSent(key, written);
       this.#endFresh(key);
       answer(this.#accepted(key, submission.key, item, NONE));
-    });
+    };
+    if (sent === undefined || next === undefined) this.#store.begin(key, item, heard);
+    else this.#store.extend(key, sent, next, heard);
+    return true;
   }
 
-  /** The key is busy, or the reply was lost. */
+  /** The key does not stand as it was believed, or the reply was lost. */
   async #goOn(key: string, item: KeyItem, written: Promise<Seen | undefined> | undefined): Promise<SubmitResult> {
     try {
-      if ((await written) !== undefined) return this.#accepted(key, textOf(key), item, NONE);
-      return await this.#joined(key, item, false);
+      this.#remembered.delete(key);
+      const seen = await written;
+      if (seen === undefined) return await this.#joined(key, item, false);
+      this.#remembered.set(key, seen);
+      return this.#accepted(key, textOf(key), item, NONE);
     } finally {
       this.#endFresh(key);
     }
@@ -193,11 +206,27 @@ export class Submitter {
   async #joinTogether(key: string, submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
     if (!(await this.#hasRoom(key, submissions.length, submissions[0]))) return [];
     const items = submissions.map((submission) => this.#itemOf(submission));
+    if (await this.#extend(key, items)) return items.map((item) => this.#accepted(key, textOf(key), item, NONE));
     const seen = this.#remembered.get(key) ?? UNSEEN;
     const carried = this.#carry(seen.state, items);
     const count =
       carried.count > 0 ? await this.#writeTogether(key, seen, carried) : await this.#appendTogether(key, seen, items);
     return items.slice(0, count).map((item) => this.#accepted(key, textOf(key), item, []));
+  }
+
+  /** Adds items to a key that stands as this process sent it. False: it does not, or they do not fit. */
+  async #extend(key: string, items: readonly KeyItem[]): Promise<boolean> {
+    const sent = this.#remembered.peek(key);
+    if (sent === undefined || sent === "known") return false;
+    const next = addTo(sent, items, this.#store.nonce());
+    if (next === undefined) return false;
+    const written = await new Promise<Sent | Seen | undefined>((resolve) =>
+      this.#store.extend(key, sent, next, resolve),
+    );
+    if (written === undefined) this.#remembered.delete(key);
+    else if ("data" in written) this.#remembered.setSent(key, written);
+    else this.#remembered.set(key, written);
+    return written !== undefined;
   }
 
   /** As many items as the key's own state can take. */
@@ -246,8 +275,12 @@ export class Submitter {
 
   async #acceptOne(key: string, submission: Submission): Promise<SubmitResult> {
     const { id } = submission;
-    if (this.#isPlain(submission) && !this.#remembered.has(key))
-      return await this.#joined(key, this.#itemOf(submission), false);
+    if (this.#isPlain(submission) && (!this.#remembered.has(key) || this.#useAllowance(key, 1))) {
+      const item = this.#itemOf(submission);
+      return (await this.#extend(key, [item]))
+        ? this.#accepted(key, textOf(key), item, NONE)
+        : await this.#joined(key, item, false);
+    }
     if (id !== undefined) return await this.#acceptWithId(key, submission, id);
     const refusal = await this.#refusal(key, submission);
     if (refusal !== undefined) return { ok: false, error: refusal };
@@ -454,15 +487,18 @@ export class Submitter {
     if (limit <= EXACT_BELOW) return (await this.#counts.behind(key)) + count <= limit;
     // A key that this process does not know as busy has no line to speak of.
     if (!this.#remembered.has(key)) return true;
-    const allowance = this.#allowance.get(key) ?? EXACT_BELOW;
-    if (allowance >= count) {
-      this.#allowance.set(key, allowance - count);
-      if (this.#allowance.size > MOST_ALLOWANCES) this.#allowance.clear();
-      return true;
-    }
+    if (this.#useAllowance(key, count)) return true;
     const behind = await this.#counts.behind(key);
     if (behind + count > limit) return false;
     this.#allowance.set(key, Math.max(0, Math.floor((limit - behind - count) / 2)));
+    return true;
+  }
+
+  #useAllowance(key: string, count: number): boolean {
+    const allowance = this.#allowance.get(key) ?? EXACT_BELOW;
+    if (allowance < count) return false;
+    this.#allowance.set(key, allowance - count);
+    if (this.#allowance.size > MOST_ALLOWANCES) this.#allowance.clear();
     return true;
   }
 

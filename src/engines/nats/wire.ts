@@ -26,8 +26,8 @@ export interface Denied {
 
 export interface PublishOptions {
   readonly reply?: string;
-  /** A header block as the protocol has it, from `NATS/1.0` to the empty line. */
-  readonly headers?: Uint8Array;
+  /** A header block as the protocol has it, from `NATS/1.0` to the empty line, in ASCII. */
+  readonly headers?: string;
 }
 
 export interface Delivery {
