@@ -35,7 +35,6 @@ test("One can be gone through while it changes", () => {
 
 test("What has passed through is not kept", () => {
   setFlagsFromString("--expose-gc");
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const gc = runInNewContext("gc") as (options: { type: "minor" }) => void;
   const map = new PassingMap<number, number[]>();
   // It has been there for a while before it is used much.

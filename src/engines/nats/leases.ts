@@ -420,7 +420,7 @@ export class Leases {
   }
 
   async #perhapsWritten(held: Held, next: KeyState, error: unknown): Promise<Seen | undefined> {
-    if (!(error instanceof OutcomeUnknown)) throw error;
+    if (!(error instanceof OutcomeUnknown)) throw asError(error);
     const now = await this.#store.read(held.key);
     if (now.state.lease?.fence === held.fence) return undefined;
     // Somebody else's item came on top of it; the lease is this very one.
