@@ -1,3 +1,4 @@
+import { PassingMap } from "../domain/passing.ts";
 import type { Lease, LostListener } from "./port.ts";
 
 interface Held {
@@ -10,7 +11,7 @@ interface Held {
  * can have one lease that counts. A lease that its holder gave up without a word stays until its key is heard of again.
  */
 export class HeldLeases {
-  readonly #queues = new Map<string, Map<string, Held>>();
+  readonly #queues = new Map<string, PassingMap<string, Held>>();
   readonly #onChange: (some: boolean) => void;
   #size = 0;
 
@@ -26,7 +27,7 @@ export class HeldLeases {
   add(lease: Lease, lost: LostListener | undefined): void {
     if (lost === undefined) return;
     let keys = this.#queues.get(lease.queue);
-    if (keys === undefined) this.#queues.set(lease.queue, (keys = new Map<string, Held>()));
+    if (keys === undefined) this.#queues.set(lease.queue, (keys = new PassingMap<string, Held>()));
     const before = keys.get(lease.key);
     keys.set(lease.key, { lease, lost });
     if (before === undefined) this.#count(1);
@@ -58,7 +59,7 @@ export class HeldLeases {
   }
 
   all(): readonly Lease[] {
-    return [...this.#queues.values()].flatMap((keys) => [...keys.values()].map(({ lease }) => lease));
+    return [...this.#queues.values()].flatMap((keys) => keys.values().map(({ lease }) => lease));
   }
 
   #take({ queue, key, fence }: Pick<Lease, "queue" | "key" | "fence">): Held | undefined {

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from "../domain/clock.ts";
 import { Cancelled, HandlerTimeout } from "../domain/errors.ts";
 import { renewAfterMs } from "../domain/lease.ts";
+import { PassingSet } from "../domain/passing.ts";
 import type { Engine, Lease, Renewal } from "../engine/port.ts";
 import type { WorkerEvent } from "./events.ts";
 import type { Run } from "./run.ts";
@@ -23,8 +24,8 @@ export class LeaseKeeper {
   readonly #leaseMs: number;
   readonly #timeoutMs: number | undefined;
   readonly #emit: (event: WorkerEvent) => void;
-  readonly #all = new Set<Run>();
-  readonly #toRenew = new Set<Run>();
+  readonly #all = new PassingSet<Run>();
+  readonly #toRenew = new PassingSet<Run>();
   /** Those whose handler may still run into its timeout. */
   readonly #timed = new Set<Run>();
   readonly #withProgress = new Set<Run>();

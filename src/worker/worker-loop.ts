@@ -1,4 +1,5 @@
 import type { Clock } from "../domain/clock.ts";
+import { PassingSet } from "../domain/passing.ts";
 import type { RetryPolicy } from "../domain/retry.ts";
 import { Stopping } from "../domain/errors.ts";
 import type { Ending, Engine, Grant, Lease } from "../engine/port.ts";
@@ -61,9 +62,9 @@ export class WorkerLoop {
   readonly #settings: WorkerSettings;
   readonly #handler: Handler<never>;
   readonly #keeper: LeaseKeeper;
-  readonly #runs = new Set<Run>();
+  readonly #runs = new PassingSet<Run>();
   readonly #claiming = new AbortController();
-  readonly #pending = new Set<Promise<void>>();
+  readonly #pending = new PassingSet<Promise<void>>();
   #toSettle: Settled[] = [];
   #turnScheduled = false;
   #settling = 0;

@@ -5,6 +5,7 @@
  * and started while it is at work, and given back when it does not come.
  */
 import type { Clock, Timer } from "../../domain/clock.ts";
+import { PassingSet } from "../../domain/passing.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { decodeState } from "./codec.ts";
 import { QUICK_MS } from "./ahead.ts";
@@ -53,7 +54,7 @@ export class Claims {
   readonly #impatient = new Set<number>();
   /** Levels that are being asked, or looked at. */
   readonly #busy = new Set<number>();
-  readonly #starts = new Set<Promise<void>>();
+  readonly #starts = new PassingSet<Promise<void>>();
   /** Keys that were not started here, until the server has them again. */
   readonly #goingBack = new Set<Promise<void>>();
   /** Of a cluster, where what is more urgent may come later. */
@@ -434,7 +435,7 @@ export class Claims {
         else if (token.delivery !== undefined) this.#wire.publish(token.delivery.reply, "+ACK");
         return undefined;
       }
-      if (!(await this.#store.isVoid(held.item))) return held;
+      if (held.item?.id === undefined || !(await this.#store.isVoid(held.item))) return held;
       // What is not to run is dropped without a word.
       await this.#leases.drop(held);
     } catch {

@@ -6,6 +6,7 @@ import { type Clock, pause } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import { ASSIGNED_ID_MARK } from "../../domain/names.ts";
 import { decodeItem, decodeState, encodeItem, encodeState, firstState, placed } from "./codec.ts";
+import type { PutOptions } from "./headers.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
 import type { Receipts } from "./receipts.ts";
@@ -28,6 +29,13 @@ const CERTAIN_PART = 0.8;
 
 /** What a write without a promise came to: done, refused, or not known yet. */
 export type Written = Sent | Promise<Seen | undefined> | undefined;
+
+/** A change of a key, as it is sent. */
+interface Write {
+  readonly subject: string;
+  readonly data: Uint8Array | string;
+  readonly options: PutOptions & { readonly rollup: boolean };
+}
 
 export class KeyStore {
   readonly subjects: QueueSubjects;
@@ -138,17 +146,13 @@ export class KeyStore {
   }
 
   /** Undefined: the key does not stand as it was seen. Not tried again once it `isGood` no more. What the change leaves behind is cleared away afterwards. */
-  async write(key: string, seen: Seen, next: KeyState, isGood?: () => boolean): Promise<Seen | undefined> {
+  write(key: string, seen: Seen, next: KeyState, isGood?: () => boolean): Promise<Seen | undefined> {
     const wanted = this.#overlay(seen, next);
     const clean =
       wanted.below.length === 0 && wanted.todo.length === 0 && wanted.takenLeft === 0 && wanted.cut.length === 0;
-    const written = await this.#put(key, seen, wanted, clean, isGood);
-    if (written === undefined || clean) return written;
-    if (wanted.kind === "idle") {
-      // Others may see it as idle from now on; it vanishes when nothing depends on it any more.
-      await this.#finishIdle(key, written);
-    }
-    return written;
+    const written = this.#put(key, seen, wanted, clean, isGood);
+    // Others may see it as idle from now on; it vanishes when nothing depends on it any more.
+    return clean || wanted.kind !== "idle" ? written : this.#thenFinishIdle(key, written);
   }
 
   /** Reads, changes, writes, and again if somebody else was faster. `change` may refuse with undefined. */
@@ -330,49 +334,68 @@ export class KeyStore {
       (result) => answer(result.refused ? undefined : { ...next, sequence: result.sequence }),
       (error) => {
         const seen = before === undefined ? UNSEEN : seenOf(before);
-        answer(this.#put(key, seen, seenOf(next).state, true, always, { begun, error }));
+        const { state } = seenOf(next);
+        const write = this.#writeOf(key, seen, state, true);
+        answer(this.#putAgain(key, seen, state, write, always, begun, error));
       },
     );
   }
 
-  /** @param before what became of an earlier try */
-  async #put(
-    key: string,
-    seen: Seen,
-    state: KeyState,
-    clean: boolean,
-    isGood = always,
-    before?: { readonly begun: number; readonly error: Error },
-  ): Promise<Seen | undefined> {
-    const subject = this.subjectOf(key, state);
+  /** Every start and every end of an item comes through here: one promise, and more only when the first try failed. */
+  #put(key: string, seen: Seen, state: KeyState, clean: boolean, isGood = always): Promise<Seen | undefined> {
+    const write = this.#writeOf(key, seen, state, clean);
+    const begun = this.clock.monotonic();
+    return new Promise((resolve) => {
+      this.js.putThen(
+        write.subject,
+        write.data,
+        write.options,
+        (result) => resolve(result.refused ? undefined : settled(result.sequence, state)),
+        (error) => resolve(this.#putAgain(key, seen, state, write, isGood, begun, error)),
+      );
+    });
+  }
+
+  #writeOf(key: string, seen: Seen, state: KeyState, clean: boolean): Write {
     const options = {
       expect: seen.sequence,
       check: this.subjects.state(key),
       rollup: isRecord(state)
         ? seen.state.recordBelow || (seen.sequence > 0 && isRecord(seen.state))
         : announcedBy(seen) !== 0 && levelOf(seen.state) === levelOf(state),
-      ...(state.kind === "idle" && clean ? { ttlSeconds: IDLE_SECONDS } : {}),
     };
-    const data = encodeState(state);
-    let lost = false;
-    let thrown = before?.error;
-    const begun = before?.begun ?? this.clock.monotonic();
+    return {
+      subject: this.subjectOf(key, state),
+      data: encodeState(state),
+      options: state.kind === "idle" && clean ? { ...options, ttlSeconds: IDLE_SECONDS } : options,
+    };
+  }
+
+  /** @param error what became of the first try, which was begun then */
+  async #putAgain(
+    key: string,
+    seen: Seen,
+    state: KeyState,
+    { subject, data, options }: Write,
+    isGood: () => boolean,
+    begun: number,
+    error: Error,
+  ): Promise<Seen | undefined> {
+    let thrown: Error | undefined = error;
     for (let tries = MOST_TRIES; ; tries -= 1) {
       try {
         if (thrown !== undefined) throw thrown;
         const result = await this.js.put(subject, data, options);
         if (!result.refused) return settled(result.sequence, state);
-        if (!lost) return undefined;
         const now = await this.read(key);
         if (now.state.nonce === state.nonce) return await this.#found(key, seen, now, options.rollup);
         throw new OutcomeUnknown("a change of a key");
-      } catch (error) {
-        if (!(error instanceof Lost)) throw error;
+      } catch (cause) {
+        if (!(cause instanceof Lost)) throw cause;
         thrown = undefined;
-        lost = true;
-        if (tries <= 1 || !isGood()) throw new OutcomeUnknown("a change of a key", { cause: error });
-        const now = await this.read(key).catch((cause: unknown) => {
-          throw new OutcomeUnknown("a change of a key", { cause });
+        if (tries <= 1 || !isGood()) throw new OutcomeUnknown("a change of a key", { cause });
+        const now = await this.read(key).catch((unread: unknown) => {
+          throw new OutcomeUnknown("a change of a key", { cause: unread });
         });
         if (now.sequence > 0 && now.state.nonce === state.nonce)
           return await this.#found(key, seen, now, options.rollup);
@@ -380,7 +403,7 @@ export class KeyStore {
         const vanished = now.sequence === 0 && this.clock.monotonic() - begun > IDLE_SECONDS * 1_000 * CERTAIN_PART;
         // The look may have waited for the connection.
         if (now.sequence !== seen.sequence || vanished || !isGood())
-          throw new OutcomeUnknown("a change of a key", { cause: error });
+          throw new OutcomeUnknown("a change of a key", { cause });
       }
     }
   }
@@ -397,7 +420,9 @@ export class KeyStore {
     return lease?.fence === before.state.lease.fence ? undefined : now;
   }
 
-  async #finishIdle(key: string, seen: Seen): Promise<void> {
+  async #thenFinishIdle(key: string, writing: Promise<Seen | undefined>): Promise<Seen | undefined> {
+    const seen = await writing;
+    if (seen === undefined) return undefined;
     await this.settleLeftovers(key, seen.state);
     const state: KeyState = {
       ...seen.state,
@@ -409,6 +434,7 @@ export class KeyStore {
       nonce: this.#nonces.next(),
     };
     await this.#put(key, { sequence: seen.sequence, state: { ...seen.state, below: [] } }, state, true);
+    return seen;
   }
 
   /** Where an item stands whose reply was lost. Undefined: it is not there, and the key stands as it did. */

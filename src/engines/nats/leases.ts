@@ -1,6 +1,7 @@
 /** The leases that this process holds: how they begin, are kept, and end. */
 import { type Clock, elapsedMs, type Instant, instant, pause } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
+import { PassingSet } from "../../domain/passing.ts";
 import type { Ending, Grant, HoldRequest, Lease, Renewal, RenewResult, SettleResult } from "../../engine/port.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
 import { asError } from "./as-error.ts";
@@ -35,6 +36,16 @@ export interface Delivered {
   readonly reply: string;
 }
 
+/** A key that is about to be this process's. */
+interface Starting {
+  readonly token: Token;
+  readonly lease: StateLease;
+  readonly session: Session;
+  readonly since: Instant;
+  /** By the monotonic clock. */
+  readonly begun: number;
+}
+
 /** A hold that somebody waits for, or tries to have. */
 export interface Wish {
   readonly session: Session;
@@ -65,10 +76,8 @@ export class Leases {
   readonly #hooks: LeaseHooks;
   readonly #acknowledgements: Acknowledgements;
   readonly #held: OwnLeases;
-  /** Leases whose key went on to its next item before their end was written. */
-  readonly #advanced = new WeakMap<object, Held>();
   readonly #lateWrites: LateWrites;
-  readonly #goingOn = new Set<Held>();
+  readonly #goingOn = new PassingSet<Held>();
   #closed = false;
 
   constructor(store: KeyStore, sessions: Sessions, acknowledgements: Acknowledgements, hooks: LeaseHooks) {
@@ -99,32 +108,48 @@ export class Leases {
   async close(): Promise<void> {
     this.#closed = true;
     this.#held.close();
-    const streaks = new Set(Array.from(this.#held.all(), ({ streak }) => streak));
+    const streaks = new Set(this.#held.all().map(({ streak }) => streak));
     this.#lateWrites.close();
     await Promise.allSettled(Array.from(streaks, (streak) => streak.written()));
   }
 
   /** Undefined: the key does not stand as it was delivered any more. */
-  async start(token: Token, worker: string, leaseMs: number): Promise<Held | undefined> {
-    const { key, seen } = token;
+  start(token: Token, worker: string, leaseMs: number): Promise<Held | undefined> {
     const begun = this.#clock.monotonic();
-    const session = await this.#sessions.get(leaseMs);
+    const session = this.#sessions.current(leaseMs);
+    if (session !== undefined) return this.#startUnder(session, token, worker, begun);
+    return this.#sessions.get(leaseMs).then((fresh) => this.#startUnder(fresh, token, worker, begun));
+  }
+
+  #startUnder(session: Session, token: Token, worker: string, begun: number): Promise<Held | undefined> {
+    const { key, seen } = token;
     const since = this.#sinceOf(session);
     const lease = this.#newLease(session, worker, since);
+    const starting: Starting = { token, lease, session, since, begun };
     // What was to be done may have been done since the key was announced.
-    let found = seen.state.todo.length === 0 ? seen : await this.#store.read(key);
-    if (announcedBy(found) !== seen.sequence) return undefined;
-    let written = await this.#startFrom(key, found, lease);
-    for (let tries = MOST_STARTS; written === undefined && tries > 0; tries -= 1) {
-      // More may have come to the key since it was announced.
-      found = await this.#store.read(key);
+    if (seen.state.todo.length > 0 || announcedBy(seen) !== seen.sequence) return this.#startAgain(starting);
+    const began = (written: Seen | undefined): Held | Promise<Held | undefined> =>
+      written === undefined ? this.#startAgain(starting) : this.#started(starting, seen, written);
+    return this.#store
+      .write(key, seen, start(seen.state, lease))
+      .then(began, (error: unknown) => this.#mine(key, lease, error).then(began));
+  }
+
+  /** More may have come to the key since it was announced. */
+  async #startAgain(starting: Starting): Promise<Held | undefined> {
+    const { key, seen } = starting.token;
+    for (let tries = MOST_STARTS; tries > 0; tries -= 1) {
+      const found = await this.#store.read(key);
       if (announcedBy(found) !== seen.sequence) return undefined;
-      written = await this.#startFrom(key, found, lease);
+      const written = await this.#startFrom(key, found, starting.lease);
+      if (written !== undefined) return this.#started(starting, found, written);
     }
-    if (written === undefined) return undefined;
-    const below = found.state.below;
-    const held = this.#takeFirst(key, written, session, worker, since, begun);
-    this.#prepare(held, () => this.#settleIn(held, below, token));
+    return undefined;
+  }
+
+  #started({ token, session, lease, since, begun }: Starting, { state }: Seen, written: Seen): Held {
+    const held = this.#takeFirst(token.key, written, session, lease.worker, since, begun);
+    this.#prepare(held, () => this.#settleIn(held, state.below, token));
     return held;
   }
 
@@ -183,19 +208,20 @@ export class Leases {
     await this.putBack(key, ({ session }) => session === lease.session);
   }
 
-  lease(held: Held): Lease {
-    return { queue: this.#hooks.queue, key: textOf(held.key), fence: held.fence, since: held.since, handle: held };
+  lease(held: Held, key: string = textOf(held.key)): Lease {
+    return { queue: this.#hooks.queue, key, fence: held.fence, since: held.since, handle: held };
   }
 
   grant(held: Held): Grant {
     const { item } = held;
     if (item === undefined) throw new Error("A lease of work has no item.");
+    const key = textOf(held.key);
     return {
-      lease: this.lease(held),
+      lease: this.lease(held, key),
       item: {
         id: itemId(item, held.key),
         queue: this.#hooks.queue,
-        key: textOf(held.key),
+        key,
         level: this.#hooks.levelName(item.level),
         // What the handler does with its bytes is its own affair.
         payload: {
@@ -215,8 +241,8 @@ export class Leases {
 
   /** @param mayWait whether it may be waited once until what is done before it is written */
   async #settle(lease: Lease, ending: Ending, mayWait: boolean): Promise<SettleResult> {
-    const before = this.#advancedBy(lease);
-    if (before !== undefined) return await before.streak.again(before.item?.unique ?? "");
+    const before = this.#held.own(lease.handle);
+    if (before?.hasGoneOn === true) return await before.streak.again(before.item?.unique ?? "");
     const held = this.#held.find(lease) ?? (await this.#adopt(lease));
     if (held === undefined) return "lost";
     if (held.silent) {
@@ -263,7 +289,7 @@ export class Leases {
     const since = this.#sinceOf(session);
     const lease = { ...this.#newLease(session, worker, since), fence: next.fence };
     this.#held.lose(held);
-    this.#advanced.set(held, held);
+    held.hasGoneOn = true;
     const follower = this.#held.take(streak, next.item, next.fence, session, worker, since);
     const settled = streak.advance(item.unique, held.fence, {
       item: next.item,
@@ -340,8 +366,8 @@ export class Leases {
     const store = this.#store;
     const { key } = held;
     const isGood = (): boolean => this.#held.isGood(held);
-    await held.streak.ready.catch(() => held.streak.prepare());
-    await held.streak.written();
+    if (!held.streak.isReady) await held.streak.ready.catch(() => held.streak.prepare());
+    if (held.streak.isAhead) await held.streak.written();
     for (;;) {
       if (!isGood()) {
         this.#held.expire(held);
@@ -390,20 +416,22 @@ export class Leases {
   }
 
   /** A write of the one who has the key. */
-  async #write(held: Held, next: KeyState, isGood?: () => boolean): Promise<Seen | undefined> {
-    try {
-      return await this.#store.write(held.key, held.streak.seen, next, isGood);
-    } catch (error) {
-      if (!(error instanceof OutcomeUnknown)) throw error;
-      const now = await this.#store.read(held.key);
-      if (now.state.lease?.fence === held.fence) return undefined;
-      // Somebody else's item came on top of it; the lease is this very one.
-      if (next.lease !== undefined && now.state.lease?.nonce === next.lease.nonce) {
-        await this.#store.perform(held.key, now.state);
-        return { sequence: now.sequence, state: { ...now.state, todo: [] } };
-      }
-      throw error;
+  #write(held: Held, next: KeyState, isGood?: () => boolean): Promise<Seen | undefined> {
+    return this.#store
+      .write(held.key, held.streak.seen, next, isGood)
+      .catch((error: unknown) => this.#perhapsWritten(held, next, error));
+  }
+
+  async #perhapsWritten(held: Held, next: KeyState, error: unknown): Promise<Seen | undefined> {
+    if (!(error instanceof OutcomeUnknown)) throw asError(error);
+    const now = await this.#store.read(held.key);
+    if (now.state.lease?.fence === held.fence) return undefined;
+    // Somebody else's item came on top of it; the lease is this very one.
+    if (next.lease !== undefined && now.state.lease?.nonce === next.lease.nonce) {
+      await this.#store.perform(held.key, now.state);
+      return { sequence: now.sequence, state: { ...now.state, todo: [] } };
     }
+    throw error;
   }
 
   async #rewrite(held: Held, next: KeyState): Promise<boolean> {
@@ -445,11 +473,17 @@ export class Leases {
     this.#hooks.reserve(this.#takeWritten(before.streak, before.session, before.worker, since));
   }
 
-  #prepare(held: Held, prepare: () => Promise<void>): void {
-    held.streak.prepare = prepare;
-    held.streak.ready = prepare();
-    // Whoever settles hears of it, and tries again.
-    held.streak.ready.catch(() => undefined);
+  #prepare({ streak }: Held, prepare: () => Promise<void>): void {
+    streak.prepare = prepare;
+    streak.isReady = false;
+    streak.ready = prepare();
+    streak.ready.then(
+      () => {
+        streak.isReady = true;
+      },
+      // Whoever settles hears of it, and tries again.
+      () => undefined,
+    );
   }
 
   /** After a lease has begun: what lay below it is removed. */
@@ -517,14 +551,10 @@ export class Leases {
     return this.#held.take(streak, item, lease?.fence ?? 0, session, worker, since);
   }
 
-  #advancedBy({ handle }: Lease): Held | undefined {
-    return typeof handle === "object" && handle !== null ? this.#advanced.get(handle) : undefined;
-  }
-
   /** A lease that another handle took, and that is settled or renewed through this one. */
   async #adopt(lease: Lease): Promise<Held | undefined> {
     const { handle } = lease;
-    if (this.#held.isOwn(handle)) return undefined;
+    if (this.#held.own(handle) !== undefined) return undefined;
     const key = tokenOf(lease.key);
     const isIt = ({ fence, leaseMs }: StateLease): boolean =>
       fence === lease.fence && elapsedMs(this.#clock, lease.since) < leaseMs;

@@ -1,23 +1,50 @@
 /** The leases that this process has, and when they run out. One timer for all. */
 import { type Clock, elapsedMs, type Instant, type Timer } from "../../domain/clock.ts";
+import { PassingSet } from "../../domain/passing.ts";
 import type { Lease } from "../../engine/port.ts";
 import type { Session, Sessions } from "./sessions.ts";
 import type { KeyItem } from "./state.ts";
 import type { Streak } from "./streak.ts";
 
-export interface Held {
-  readonly key: string;
-  readonly fence: number;
+/** One of them. It is also what the lease calls its handle. */
+export class Held {
+  readonly owner: OwnLeases;
   readonly streak: Streak;
   /** Undefined for a hold. */
   readonly item: KeyItem | undefined;
+  readonly fence: number;
   session: Session;
   readonly worker: string;
   leaseMs: number;
   since: Instant;
-  over: boolean;
+  over = false;
+  /** Its key went on to its next item before its end was written. */
+  hasGoneOn = false;
   /** Somebody took its item away while it was being started: nothing is to be said about its end. */
-  silent: boolean;
+  silent = false;
+
+  constructor(
+    owner: OwnLeases,
+    streak: Streak,
+    item: KeyItem | undefined,
+    fence: number,
+    session: Session,
+    worker: string,
+    since: Instant,
+  ) {
+    this.owner = owner;
+    this.streak = streak;
+    this.item = item;
+    this.fence = fence;
+    this.session = session;
+    this.worker = worker;
+    this.leaseMs = session.leaseMs;
+    this.since = since;
+  }
+
+  get key(): string {
+    return this.streak.key;
+  }
 }
 
 export class OwnLeases {
@@ -25,10 +52,8 @@ export class OwnLeases {
   readonly #clock: Clock;
   /** A lease was neither renewed nor settled: this process itself has to put its key back. */
   readonly #ranOut: (held: Held) => void;
-  /** By what the lease calls its handle, which is the entry itself. */
-  readonly #held = new Map<unknown, Held>();
-  /** Also those that are over. */
-  readonly #own = new WeakSet();
+  /** Those that are not over. */
+  readonly #held = new PassingSet<Held>();
   #timer: Timer | undefined;
   #plannedFor = 0;
   #closed = false;
@@ -43,7 +68,7 @@ export class OwnLeases {
     return this.#held.size;
   }
 
-  all(): Iterable<Held> {
+  all(): readonly Held[] {
     return this.#held.values();
   }
 
@@ -60,37 +85,24 @@ export class OwnLeases {
     worker: string,
     since: Instant,
   ): Held {
-    const { key } = streak;
-    const held: Held = {
-      key,
-      fence,
-      streak,
-      item,
-      session,
-      worker,
-      leaseMs: session.leaseMs,
-      since,
-      over: false,
-      silent: false,
-    };
-    this.#held.set(held, held);
-    this.#own.add(held);
+    const held = new Held(this, streak, item, fence, session, worker, since);
+    this.#held.add(held);
     this.#sessions.begin(session);
     this.#plan(session.leaseMs);
     return held;
   }
 
   find({ handle, fence }: Lease): Held | undefined {
-    const held = this.#held.get(handle);
+    const held = this.own(handle);
     if (held === undefined || held.fence !== fence || held.over || held.session.dead) return undefined;
     if (elapsedMs(this.#clock, held.since) < held.leaseMs) return held;
     this.expire(held);
     return undefined;
   }
 
-  /** Whether a lease was made through this handle, also one that is over. */
-  isOwn(handle: unknown): boolean {
-    return typeof handle === "object" && handle !== null && this.#own.has(handle);
+  /** A lease that was made here, also one that is over. */
+  own(handle: unknown): Held | undefined {
+    return handle instanceof Held && handle.owner === this ? handle : undefined;
   }
 
   /** While this holds, nobody else can have the key. */
@@ -107,7 +119,7 @@ export class OwnLeases {
   /** Its end failed, and nothing is certain: it is this process's until it runs out, and may be settled again. */
   keep(held: Held): void {
     held.over = false;
-    this.#held.set(held, held);
+    this.#held.add(held);
     this.#sessions.begin(held.session);
     this.#plan(Math.max(1, held.leaseMs - elapsedMs(this.#clock, held.since)));
   }

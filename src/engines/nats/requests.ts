@@ -4,6 +4,7 @@
  */
 import type { Clock, Timer } from "../../domain/clock.ts";
 import { BatonError, Closed } from "../../domain/errors.ts";
+import { PassingMap } from "../../domain/passing.ts";
 import type { Delivery, Denied, Subscription, Wire } from "./wire.ts";
 
 /** No reply came: what was asked for may or may not have happened. */
@@ -51,8 +52,8 @@ export class Requests {
   readonly #inbox: string;
   readonly #subscription: Subscription;
   readonly #unsent: Unsent[] = [];
-  #young = new Map<string, Waiting>();
-  #old = new Map<string, Waiting>();
+  #young = new PassingMap<string, Waiting>();
+  #old = new PassingMap<string, Waiting>();
   #count = 0;
   #timer: Timer | undefined;
   #up = true;
@@ -82,7 +83,7 @@ export class Requests {
     const error = new Forbidden(operation, subject);
     if (operation === "subscription" && subject.startsWith(this.#inbox)) this.#forbidden = error;
     for (const waiting of [this.#young, this.#old]) {
-      for (const [token, { subject: asked, reject }] of waiting) {
+      for (const [token, { subject: asked, reject }] of waiting.entries()) {
         if (asked !== subject && this.#forbidden === undefined) continue;
         waiting.delete(token);
         reject(error);
@@ -161,7 +162,7 @@ export class Requests {
   #grow(): void {
     const lost = [...this.#old.values()];
     this.#old = this.#young;
-    this.#young = new Map();
+    this.#young = new PassingMap();
     this.#timer = this.#old.size > 0 ? this.#clock.setTimer(GENERATION_MS, () => this.#grow()) : undefined;
     for (const { subject, reject } of lost) reject(new Lost(subject));
     for (let free = lost.length; free > 0 && this.#unsent.length > 0; free -= 1) this.#unsent.shift()?.send();

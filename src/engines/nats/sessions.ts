@@ -96,6 +96,8 @@ export class Sessions {
 
   /** A session that is alive, and was a moment ago. */
   async get(leaseMs: number): Promise<Session> {
+    const current = this.current(leaseMs);
+    if (current !== undefined) return current;
     let session = this.#own.get(leaseMs);
     if (session === undefined || session.dead) {
       session = {
@@ -111,8 +113,14 @@ export class Sessions {
       this.#own.set(leaseMs, session);
       this.#ids.add(session.id);
     }
-    if (session.sequence !== 0 && elapsedMs(this.#clock, session.since) <= slackOf(leaseMs)) return session;
     return (await this.beat(session)) ? session : await this.get(leaseMs);
+  }
+
+  /** The same, if no sign of life has to be given for it. */
+  current(leaseMs: number): Session | undefined {
+    const session = this.#own.get(leaseMs);
+    if (session === undefined || session.dead || session.sequence === 0) return undefined;
+    return elapsedMs(this.#clock, session.since) <= slackOf(leaseMs) ? session : undefined;
   }
 
   /** A sign of life. False: the session is dead, and so are its leases. */

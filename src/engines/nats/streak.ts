@@ -20,6 +20,8 @@ const STREAK_MS = 50;
 const STREAK_ITEMS = 32;
 const LONGEST_STREAK_MS = 100;
 
+const READY = Promise.resolve();
+
 /** The item that is worked on now. */
 export interface Running {
   readonly item: KeyItem;
@@ -50,7 +52,9 @@ export class Streak {
   /** As the key was last written or read. */
   seen: Seen;
   /** What lay below is gone when this resolves. */
-  ready: Promise<void> = Promise.resolve();
+  ready: Promise<void> = READY;
+  /** It did. */
+  isReady = true;
   /** The same once more, when it failed. */
   prepare: () => Promise<void> = () => Promise.resolve();
   /** Of what was last written, by the monotonic clock. */
