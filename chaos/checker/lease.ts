@@ -12,6 +12,8 @@ export interface Lease extends Pick<Granted, "by" | "item" | "id" | "key" | "lev
   readonly ending: string | undefined;
   /** Of an attempt that failed: how long it was to wait. */
   readonly delayMs: number;
+  /** When the store first said that there was nothing to end for this worker. */
+  readonly refusedAt: number | undefined;
   /** The store was asked to end the item, and did not say no every time. */
   readonly mayHaveEnded: boolean;
   readonly renewals: readonly Renewed[];
@@ -63,6 +65,7 @@ function leaseOf(grant: Granted, facts: readonly OfLease[], rules: RunFact): Lea
     releasedAt: sent?.at,
     ending: sent?.ending,
     delayMs: sent?.delayMs ?? 0,
+    refusedAt: answers.find(({ outcome }) => outcome === "fail")?.at,
     mayHaveEnded:
       asked.some(({ ending }) => ENDS.has(ending)) &&
       (answers.length < asked.length || answers.some(({ outcome }) => outcome !== "fail")),

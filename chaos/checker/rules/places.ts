@@ -1,6 +1,6 @@
 /** The part of the order that is about items that run more than once: they keep their place. */
 import type { Evidence } from "../evidence.ts";
-import { byKey, type Lease } from "../lease.ts";
+import { byKey, ENDS, type Lease } from "../lease.ts";
 import type { Violation } from "../violation.ts";
 
 /** Stores count in whole milliseconds, by a clock of their own. */
@@ -29,7 +29,7 @@ function passed(ofKey: readonly Lease[], levels: readonly string[], time: Eviden
     if (isFirst) {
       for (const before of open.values()) {
         const isBelow = levels.indexOf(lease.level) >= levels.indexOf(before.level);
-        if (!isBelow || (before.mayHaveEnded && before.by === lease.by)) continue;
+        if (!isBelow || wentOn(before, lease)) continue;
         const again = lastOf.get(before.item);
         const text =
           `${lease.item} (${lease.level}) was given out on ${lease.key} at ${time(lease.grantedAt)} (fence ${lease.fence}), although ` +
@@ -41,6 +41,12 @@ function passed(ofKey: readonly Lease[], levels: readonly string[], time: Eviden
     if (lastOf.get(lease.item) !== lease) open.set(lease.item, lease);
   }
   return found;
+}
+
+/** The worker of the one was done with it, as far as it knew, when it was given the other. That it was too late with that it may have heard afterwards. */
+function wentOn(before: Lease, { by, grantedAt }: Lease): boolean {
+  if (before.by !== by || before.ending === undefined || !ENDS.has(before.ending)) return false;
+  return (before.releasedAt ?? Infinity) <= grantedAt && grantedAt <= (before.refusedAt ?? Infinity);
 }
 
 /** What failed waits for as long as its worker said. */
