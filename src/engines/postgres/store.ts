@@ -33,6 +33,8 @@ import { Vacuum } from "./vacuum.ts";
 
 /** Whoever waits looks by himself this often: a wake may be lost. */
 const LOOK_EVERY_MS = 2_000;
+/** And this often for work where something else carries the wakes: hints are there so that few ask. What is due is asked for all the same. */
+const FOREIGN_LOOK_EVERY_MS = 6_000;
 /** And this often while nothing can be heard. */
 const DEAF_LOOK_EVERY_MS = 250;
 
@@ -72,12 +74,15 @@ export class Store implements LaneWork {
   readonly #rings = new Rings();
   readonly #cellWatchers = new Set<(name: string | undefined) => void>();
   #lookTimer: Timer | undefined;
+  /** For work, by the monotonic clock. */
+  #lookedAt: number;
   #sayAsleep = false;
   #closed = false;
 
   constructor(given: StoreParts) {
     const { link, beside, connections, clock, schema } = given;
     this.#parts = given;
+    this.#lookedAt = clock.monotonic();
     this.queues = new Queues(link, schema);
     this.lane = new Lane(this);
     this.inspection = new Inspection(link, schema);
@@ -301,12 +306,13 @@ export class Store implements LaneWork {
   }
 
   #lookForWork(): void {
+    this.#lookedAt = this.#parts.clock.monotonic();
     for (const claims of this.leases.claims.values()) claims.look = claims.size > 0;
   }
 
-  #lookEverywhere(): void {
+  #lookEverywhere(forWork = true): void {
     for (const changed of this.#cellWatchers) changed(undefined);
-    this.#lookForWork();
+    if (forWork) this.#lookForWork();
     this.#outcomes.lookAt();
     this.#sayAsleep = this.#cellWatchers.size > 0 || this.#areClaimsWaiting() || this.#outcomes.waitingIn().length > 0;
     this.#holds.lookAt();
@@ -318,7 +324,8 @@ export class Store implements LaneWork {
     if (this.#lookTimer !== undefined || this.#closed) return;
     this.#lookTimer = this.#parts.clock.setTimer(this.#bell.isDeaf ? DEAF_LOOK_EVERY_MS : LOOK_EVERY_MS, () => {
       this.#lookTimer = undefined;
-      this.#lookEverywhere();
+      const restMs = this.#parts.clock.monotonic() - this.#lookedAt;
+      this.#lookEverywhere(this.#foreign === undefined || restMs >= FOREIGN_LOOK_EVERY_MS);
       if (this.#sayAsleep || this.#holds.areWaiting) this.#watch();
     });
   }
