@@ -47,6 +47,21 @@ const good: Readonly<Record<string, Facts>> = {
     { type: "settle", at: 3_100, by: "w1", item: "a", key: "k", fence: 1, ending: "done", outcome: "fail" },
     drained(3_200),
   ],
+  "keys whose items were taken back while they ran, and whose next ones came long after their workers were lost": [
+    ...Array.from({ length: 6 }, (_, number) => {
+      const [key, at, item] = [`k${number}`, number * 20_000, `a${number}`];
+      return [
+        submitted(item, at + 10, { key, id: item }),
+        granted(`w${number}`, item, number * 2 + 1, at + 20, { key, id: item }),
+        cancelled(item, at + 25, "requested"),
+        fault("kill", [`w${number}`], at + 30, at + 200),
+        submitted(`b${number}`, at + 9_000, { key }),
+        done("w9", `b${number}`, number * 2 + 2, at + 9_002, { key }),
+        final(item, "cancelled", 130_000 + number),
+      ].flat();
+    }),
+    drained(120_000),
+  ],
   "an item without an id that failed for good": [
     submitted("a", 10),
     granted("w1", "a", 1, 30),

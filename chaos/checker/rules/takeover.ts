@@ -20,7 +20,7 @@ const LATER_MS = 1_000;
 const ENOUGH = 20;
 const ENOUGH_FOR_A_MIDDLE = 5;
 
-export function takeoversOf({ leases, troubles }: Evidence): readonly Takeover[] {
+export function takeoversOf({ leases, submitted, troubles }: Evidence): readonly Takeover[] {
   const losses = troubles.faults.filter(({ kind }) => LOSSES.has(kind));
   return byKey(leases).flatMap((ofKey) => {
     const byFence = ofKey.toSorted((a, b) => a.fence - b.fence);
@@ -31,6 +31,8 @@ export function takeoversOf({ leases, troubles }: Evidence): readonly Takeover[]
         ({ from, hits }) => hits?.has(lost.by) === true && from >= lost.grantedAt && from <= lost.until,
       );
       if (fault === undefined) return [];
+      // What was lost had been taken back, and nothing else waited then.
+      if (next.item !== lost.item && (submitted.get(next.item)?.acceptedAt ?? 0) > fault.from) return [];
       const tookMs = next.grantedAt - fault.from;
       const isDisturbed =
         troubles.ofEverybody(fault.from, next.grantedAt) !== undefined ||
