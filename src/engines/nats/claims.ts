@@ -19,6 +19,8 @@ import { lastToken } from "./subjects.ts";
 import { Turns } from "./turns.ts";
 import type { Wire } from "./wire.ts";
 
+/** Asks of one level at a time: with more, each would bring less. */
+const MOST_ASKING = 2;
 /** More would only wait longer. */
 const MOST_FETCHED = 256;
 /** After something failed: the server is away, choosing a leader, or full. */
@@ -52,8 +54,8 @@ export class Claims {
   readonly #asked: number[];
   /** Levels that are being asked out of turn. */
   readonly #impatient = new Set<number>();
-  /** Levels that are being asked, or looked at. */
-  readonly #busy = new Set<number>();
+  /** Per level: how often it is being asked, or looked at. */
+  readonly #asking: number[];
   readonly #starts = new PassingSet<Promise<void>>();
   /** Keys that were not started here, until the server has them again. */
   readonly #goingBack = new Set<Promise<void>>();
@@ -86,6 +88,7 @@ export class Claims {
     this.#clock = store.clock;
     this.#seenAt = Array.from({ length: store.levels }, () => this.#clock.wall());
     this.#asked = this.#seenAt.map(() => 0);
+    this.#asking = this.#seenAt.map(() => 0);
     this.#unsure = this.#seenAt.map(() => []);
     this.#lag = new Lag(store);
   }
@@ -349,11 +352,12 @@ export class Claims {
     for (const desk of this.#desks.values()) desk.gatherFirst();
     for (let level = 0; level < this.#store.levels; level += 1) {
       const isWhole = this.#gather(level);
+      const asking = this.#asking[level] ?? 0;
       // More of it may come in a moment.
-      if (this.#busy.has(level) || (this.#unsure[level] ?? []).length > 0) break;
+      if (asking >= this.#mostAsking(level) || (this.#unsure[level] ?? []).length > 0) break;
       const want = this.#pulls.isStanding(level) || this.#resting ? 0 : this.#wantAt(level);
       if (want > 0) void this.#ask(level, want);
-      if (want > 0 || !isWhole) break;
+      if (want > 0 || asking > 0 || !isWhole) break;
     }
     for (const desk of this.#desks.values()) {
       if (desk.giving.length === 0) continue;
@@ -381,22 +385,34 @@ export class Claims {
     return isWhole;
   }
 
+  /** For a worker that is quick a second ask goes out before the first is answered: otherwise the server would stand still in between. */
+  #mostAsking(level: number): number {
+    if (this.#impatient.has(level)) return 1;
+    for (const desk of this.#desks.values()) if (desk.ahead.depth > 0) return MOST_ASKING;
+    return 1;
+  }
+
   async #ask(level: number, want: number): Promise<void> {
-    this.#busy.add(level);
-    this.#asked[level] = want;
+    const count = (counts: number[], more: number): number =>
+      (counts[level] = Math.max(0, (counts[level] ?? 0) + more));
+    let missing = want;
+    count(this.#asking, 1);
+    count(this.#asked, want);
     try {
       // The server works off pulls and what is given back apart: what is behind it would overtake what is not back yet.
       if (this.#goingBack.size > 0) await Promise.all(this.#goingBack);
       const { found, newest } = await this.#pulls.quick(level, want);
       this.#seenAt[level] = newest === undefined || newest.left === 0 ? this.#clock.wall() : newest.at;
-      this.#asked[level] = 0;
+      count(this.#asked, found - want);
+      missing = 0;
       if (found >= want || (await this.#lag.wasBehind(level, newest?.sequence))) return;
-      this.#pulls.stand(level, 1);
+      // What comes for another ask would be taken for what comes for this one.
+      if ((this.#asking[level] ?? 0) === 1) this.#pulls.stand(level, 1);
     } catch {
       this.#rest();
     } finally {
-      this.#asked[level] = 0;
-      this.#busy.delete(level);
+      count(this.#asked, -missing);
+      if (count(this.#asking, -1) === 0) this.#asked[level] = 0;
       this.#impatient.delete(level);
       this.stir();
     }
@@ -418,7 +434,7 @@ export class Claims {
       return;
     }
     const level = waited.lastIndexOf(longest);
-    const turns = this.#busy.has(level) ? 0 : this.#turns.take(lack);
+    const turns = (this.#asking[level] ?? 0) > 0 ? 0 : this.#turns.take(lack);
     if (turns === 0) return;
     this.#impatient.add(level);
     void this.#ask(level, turns);

@@ -61,7 +61,8 @@ export class Pulls {
   readonly #ended: (consumer: number) => void;
   readonly #subscription: Subscription;
   readonly #quick = new Map<string, Quick>();
-  readonly #quickOf = new Map<number, string>();
+  /** Per consumer, in the order in which they were asked. */
+  readonly #quickOf = new Map<number, string[]>();
   readonly #standing = new Map<string, Standing>();
   readonly #standingOf = new Map<number, string>();
   #count = 0;
@@ -98,14 +99,19 @@ export class Pulls {
     return this.#standingOf.has(consumer);
   }
 
-  /** What is there now, up to so many, arrives. One at a time per consumer: messages say where they come from, not who asked. */
+  /**
+   * What is there now, up to so many, arrives. Messages say where they come from, not who asked: the server answers in the order in which it
+   * was asked, so they are for the first who has not got all. That matters for how many came only; if one was lost, the next ask brings the rest.
+   */
   quick(consumer: number, want: number): Promise<Found> {
     if (this.#closed) return Promise.resolve({ found: 0, newest: undefined });
     return new Promise((resolve) => {
       const token = this.#next();
       const timer = this.#clock.setTimer(QUICK_MS, () => this.#finish(token));
       this.#quick.set(token, { consumer, want, resolve, timer, found: 0, newest: undefined });
-      this.#quickOf.set(consumer, token);
+      const others = this.#quickOf.get(consumer);
+      if (others === undefined) this.#quickOf.set(consumer, [token]);
+      else others.push(token);
       this.#ask(consumer, token, { batch: want, no_wait: true });
     });
   }
@@ -158,12 +164,13 @@ export class Pulls {
     }
     const pulled = readPulled(delivery);
     const consumer = this.#names.indexOf(pulled.consumer);
-    const quick = this.#quick.get(this.#quickOf.get(consumer) ?? "");
+    const first = this.#quickOf.get(consumer)?.[0] ?? "";
+    const quick = this.#quick.get(first);
     if (quick !== undefined) {
       quick.found += 1;
       quick.newest = pulled;
       this.#arrive(consumer, pulled);
-      if (quick.found >= quick.want || pulled.left === 0) this.#finish(this.#quickOf.get(consumer) ?? "");
+      if (quick.found >= quick.want || pulled.left === 0) this.#finish(first);
       return;
     }
     const token = this.#standingOf.get(consumer) ?? "";
@@ -204,7 +211,8 @@ export class Pulls {
     const quick = this.#quick.get(token);
     if (quick === undefined) return;
     this.#quick.delete(token);
-    if (this.#quickOf.get(quick.consumer) === token) this.#quickOf.delete(quick.consumer);
+    const others = this.#quickOf.get(quick.consumer) ?? [];
+    others.splice(others.indexOf(token), 1);
     quick.timer.cancel();
     quick.resolve(quick);
   }
