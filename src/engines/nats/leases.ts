@@ -272,7 +272,8 @@ export class Leases {
     this.#goingOn.add(held);
     try {
       await held.streak.written();
-      this.#goingOn.delete(held);
+      // If it does not go on after all, its slot is for others.
+      if (this.#goingOn.delete(held)) this.#hooks.stir();
       return await this.#settle(lease, ending, false);
     } finally {
       if (this.#goingOn.delete(held)) this.#hooks.stir();
