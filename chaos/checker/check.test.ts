@@ -1,7 +1,7 @@
 /** The checker must be able to say yes and no: hand-written histories, good ones, and bad ones with one promise broken each. */
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
-import type { Fact } from "../history/fact.ts";
+import { test } from "node:test";
+import { addVerdictTests, type Facts } from "./add-verdict-tests.ts";
 import { judge } from "./check.ts";
 import { figuresOf } from "./figures.ts";
 import type { Rule } from "./violation.ts";
@@ -18,8 +18,6 @@ import {
   submitted,
   unanswered,
 } from "./written.ts";
-
-type Facts = readonly (Fact | readonly Fact[])[];
 
 const twoItems: Facts = [submitted("a", 10), submitted("b", 20), done("w1", "a", 1, 30), done("w2", "b", 2, 50)];
 
@@ -269,28 +267,7 @@ function slowTakeovers(count: number): Facts {
   ].flat();
 }
 
-describe("the checker accepts", () => {
-  for (const [name, facts] of Object.entries(good)) {
-    test(name, () => {
-      const { violations } = judge(history(...facts));
-      assert.deepEqual(
-        violations.map(({ text }) => text),
-        [],
-      );
-    });
-  }
-});
-
-describe("the checker finds", () => {
-  for (const [name, [rule, facts]] of Object.entries(bad)) {
-    test(`${name} (${rule})`, () => {
-      const { violations } = judge(history(...facts));
-      const found = violations.filter((violation) => violation.rule === rule);
-      assert.notDeepEqual(found, [], `It found: ${violations.map(({ text }) => text).join(" ") || "nothing"}`);
-      for (const { text } of found) assert.match(text, /\d s\b|items? /, "It says when, or how many.");
-    });
-  }
-});
+addVerdictTests(good, bad);
 
 test("the figures tell repeats, takeovers and refused effects", () => {
   const taken = figuresOf(judge(history(...takenOver)).evidence);

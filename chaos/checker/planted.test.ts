@@ -2,10 +2,7 @@
  * Flaws that nobody told the checker of when it was written: each was thought up afterwards, as somebody would who wants to get
  * something past it. What it missed at first it was taught then.
  */
-import assert from "node:assert/strict";
-import { describe, test } from "node:test";
-import type { Fact } from "../history/fact.ts";
-import { judge } from "./check.ts";
+import { addVerdictTests, type Facts } from "./add-verdict-tests.ts";
 import type { Rule } from "./violation.ts";
 import {
   cancelled,
@@ -17,13 +14,10 @@ import {
   fault,
   final,
   granted,
-  history,
   renewed,
   settled,
   submitted,
 } from "./written.ts";
-
-type Facts = readonly (Fact | readonly Fact[])[];
 
 const good: Readonly<Record<string, Facts>> = {
   "an urgent item while a failed one waits": [
@@ -479,24 +473,4 @@ const planted: Readonly<Record<string, readonly [rule: Rule, facts: Facts]>> = {
   ],
 };
 
-describe("the checker accepts", () => {
-  for (const [name, facts] of Object.entries(good)) {
-    test(name, () => {
-      const { violations } = judge(history(...facts));
-      assert.deepEqual(
-        violations.map(({ text }) => text),
-        [],
-      );
-    });
-  }
-});
-
-describe("the checker finds", () => {
-  for (const [name, [rule, facts]] of Object.entries(planted)) {
-    test(`${name} (${rule})`, () => {
-      const { violations } = judge(history(...facts));
-      const found = violations.map((violation) => violation.rule);
-      assert.ok(found.includes(rule), `It found: ${violations.map(({ text }) => text).join(" ") || "nothing"}`);
-    });
-  }
-});
+addVerdictTests(good, planted);
