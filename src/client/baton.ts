@@ -105,6 +105,11 @@ export class Baton implements AsyncDisposable {
     return this.#shared.engine.check();
   }
 
+  /** What of that is known without asking the store, once a queue was used: what a power loss may take. */
+  get caution(): Finding | undefined {
+    return this.#shared.engine.caution;
+  }
+
   /** Stops workers and elections, gracefully, frees the locks, and lets go of the store. */
   async close(options: StopOptions = {}): Promise<void> {
     await Promise.all([

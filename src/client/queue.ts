@@ -73,6 +73,8 @@ export class Queue<T> {
   /** By the length of their lease. */
   readonly #takers = new Map<number, Taker>();
   #declared: Promise<QueueDeclaration> | undefined;
+  /** As the store has them, once that is known: whoever submits then need not wait for it. */
+  #levels: readonly string[] | undefined;
 
   constructor(shared: Shared, name: string, settings: QueueSettings) {
     this.name = name;
@@ -82,7 +84,7 @@ export class Queue<T> {
 
   /** Accepts an item for a key. When this resolves, the item survives the crash of every client and of the store. */
   async submit(key: string, payload: T, options: SubmitOptions = {}): Promise<Receipt> {
-    const { levels } = await this.#declare();
+    const levels = this.#levels ?? (await this.levels());
     const submission = this.#submission(levels, key, payload, options);
     const [result] = await this.#shared.engine.submit([submission]);
     if (result === undefined) throw new Error("The engine answered nothing to a submission.");
@@ -91,8 +93,16 @@ export class Queue<T> {
   }
 
   /** Many at once, in order. If some are refused it rejects with `PartlyRefused`, which says which; the others are accepted. */
-  async submitMany(submits: readonly Submit<T>[]): Promise<readonly Receipt[]> {
-    const { levels } = await this.#declare();
+  async submitMany(submits: readonly Submit<T>[], ...others: readonly never[]): Promise<readonly Receipt[]> {
+    // JavaScript would let a transaction here go unnoticed.
+    const [options] = others;
+    if (options !== undefined)
+      throw new InvalidInput(
+        "options",
+        options,
+        "none: level, transaction and so on stand beside the key of each item",
+      );
+    const levels = this.#levels ?? (await this.levels());
     const submissions = submits.map((one, index) => {
       try {
         return this.#submission(levels, one.key, one.payload, one);
@@ -151,7 +161,8 @@ export class Queue<T> {
 
   /** The levels, most urgent first, as the store has them. */
   async levels(): Promise<readonly string[]> {
-    return (await this.#declare()).levels;
+    this.#levels = (await this.#declare()).levels;
+    return this.#levels;
   }
 
   async status(): Promise<QueueReport> {
@@ -269,11 +280,12 @@ export class Queue<T> {
     };
   }
 
-  #checkTransaction(transaction: Transaction): void {
+  #checkTransaction(transaction: Transaction | null): void {
     const { name, transactions } = this.#shared.engine;
     if (transactions !== true)
       throw new InvalidInput("transaction", name, "a store that shares its transactions with you, which is PostgreSQL");
-    if (typeof transaction.query !== "function")
+    // Null, as of a variable that was never set, must not make it a submission on its own.
+    if (typeof transaction !== "object" || transaction === null || typeof transaction.query !== "function")
       throw new InvalidInput("transaction", transaction, "a client with query(text, values)");
   }
 }

@@ -27,6 +27,22 @@ test("a holder is told of the loss of its own lease, once", () => {
   assert.deepEqual(told, [1]);
 });
 
+test("a holder is told again of what is said of its lease until the store has spoken", () => {
+  const told: number[] = [];
+  const held = new HeldLeases();
+  held.add(lease("a", 1), ({ fence }) => void told.push(fence));
+  held.doubt(lease("a", 2));
+  held.doubt(lease("b", 1));
+  assert.deepEqual(told, []);
+  held.doubt(lease("a", 1));
+  held.doubt(lease("a", 1));
+  assert.deepEqual(told, [1, 1]);
+  assert.deepEqual(held.withFence(1), lease("a", 1));
+  held.remove(lease("a", 1));
+  held.doubt(lease("a", 1));
+  assert.deepEqual(told, [1, 1]);
+});
+
 test("a key that comes back to the same handle was lost by whoever had it there", () => {
   const told: number[] = [];
   const held = new HeldLeases();

@@ -40,16 +40,23 @@ export class HeldLeases {
     this.#take(lease);
   }
 
-  /** Somebody says that it is lost. Nothing happens if it is not one of these. */
+  /** The store says that it is lost. Nothing happens if it is not one of these. */
   lose(lease: Pick<Lease, "queue" | "key" | "fence">): void {
     const held = this.#take(lease);
     if (held !== undefined) tell(held);
   }
 
-  /** The same, where a store says no more than the fence, which no other lease has. It is rare, and so it may search. */
-  loseFence(fence: number): void {
-    const lease = this.all().find((held) => held.fence === fence);
-    if (lease !== undefined) this.lose(lease);
+  /**
+   * Somebody says so whom anybody can imitate. The holder asks the store; until that has refused it, it can be told again.
+   */
+  doubt({ queue, key, fence }: Pick<Lease, "queue" | "key" | "fence">): void {
+    const held = this.#queues.get(queue)?.get(key);
+    if (held?.lease.fence === fence) tell(held);
+  }
+
+  /** Where no more than the fence is known, which no other lease of a store has. It is rare, and so it may search. */
+  withFence(fence: number): Lease | undefined {
+    return this.all().find((lease) => lease.fence === fence);
   }
 
   /** Every lease of the key with a smaller fence is lost. */

@@ -100,6 +100,9 @@ export interface Engine {
   /** What an operator should know about this store: versions, durability, damage, things that linger. */
   check(): Promise<readonly Finding[]>;
 
+  /** What of that whoever begins to work should hear of, as far as it is known without asking the store: what a power loss may take. */
+  readonly caution?: Finding | undefined;
+
   /** Ends waiting calls, finishes those under way, lets go of everything. Leases are left to run out. */
   close(): Promise<void>;
 }
@@ -174,8 +177,8 @@ export interface HoldRequest {
 }
 
 /**
- * Called when the engine hears that the key of a lease went to somebody else. A hint: it may come late or never, and the holder finds out by its
- * own clock and by renewing in any case.
+ * Called when the engine hears that the key of a lease went to somebody else. A hint: it may come late, never, more than once or in error, as what
+ * carries it may be open to others. The holder asks by renewing, and finds out by its own clock in any case.
  */
 export type LostListener = (lease: Lease) => void;
 

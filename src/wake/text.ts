@@ -32,7 +32,7 @@ export function writeTexts(sender: string, entries: readonly Entry[]): readonly 
   return texts;
 }
 
-/** Undefined: not one of ours. Anybody may publish on a channel, and nothing that comes in may do more than wake somebody. */
+/** Undefined: not one of ours. Anybody may publish on a channel, and nothing that comes in may do more than make somebody look. */
 export function readText(text: string): Letter | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -150,7 +150,7 @@ export class Wake {
     };
   }
 
-  /** Tells of every lease that was lost anywhere. Whoever holds one knows whether it is theirs. */
+  /** Tells of every lease that is said to be lost anywhere. Whoever holds one knows whether it is theirs, and asks the store whether it is true. */
   onLost(tell: LostLeaseListener): () => void {
     this.#lost.add(tell);
     const leave = this.#channels.lost.join();

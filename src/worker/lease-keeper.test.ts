@@ -133,19 +133,47 @@ describe("a lease that cannot be kept", () => {
     assert.deepEqual(told(), ["lost expired"]);
   });
 
-  test("is lost at once when the store says, unasked, that its key went to another", async () => {
+  test("is asked for at once when somebody says that its key went to another, and is lost if the store says so too", async () => {
     const run = begin("car1");
     const other = begin("car2");
-    keeper.taken({ ...run.grant.lease, fence: run.fence + 1 });
-    assert.equal(run.lost, false, "that was another lease of the key");
-    keeper.taken({ ...run.grant.lease });
+    keeper.doubt({ ...run.grant.lease, fence: run.fence + 1 });
+    await clock.pass(0);
+    assert.deepEqual(renewedKeys(), [], "that was another lease of the key");
+    engine.onRenew = () => Promise.resolve([{ ok: false }]);
+    keeper.doubt({ ...run.grant.lease });
+    keeper.doubt({ ...run.grant.lease });
+    await clock.pass(0);
     assert.ok(run.signal.aborted && run.signal.reason instanceof LeaseLost);
     assert.deepEqual(told(), ["lost taken"]);
-    keeper.taken(run.grant.lease);
+    keeper.doubt(run.grant.lease);
+    engine.onRenew = renewAll;
     await clock.pass(RENEW_AFTER);
-    assert.deepEqual(renewedKeys(), [["car2"]]);
+    assert.deepEqual(renewedKeys(), [["car1"], ["car2"]]);
     assert.deepEqual(told(), ["lost taken"]);
     assert.equal(other.lost, false);
+  });
+
+  test("is kept when somebody says falsely that its key went to another", async () => {
+    const run = begin("car1");
+    await clock.pass(RENEW_AFTER / 2);
+    keeper.doubt(run.grant.lease);
+    await clock.pass(0);
+    assert.deepEqual(renewedKeys(), [["car1"]]);
+    await clock.pass(RENEW_AFTER);
+    assert.deepEqual(renewedKeys(), [["car1"], ["car1"]]);
+    assert.equal(run.lost, false);
+    assert.deepEqual(told(), []);
+  });
+
+  test("that is not to be renewed any more is not renewed for what somebody says", async () => {
+    keeper = newKeeper(100);
+    const run = begin("car1");
+    await clock.pass(100);
+    assert.ok(run.signal.reason instanceof HandlerTimeout);
+    keeper.doubt(run.grant.lease);
+    await clock.pass(USABLE);
+    assert.deepEqual(renewedKeys(), []);
+    assert.deepEqual(told(), ["lost expired"]);
   });
 
   test("is asked for again soon after a renewal failed, and ends at its deadline", async () => {

@@ -25,7 +25,6 @@ export class LeaseKeeper {
   readonly #timeoutMs: number | undefined;
   readonly #emit: (event: WorkerEvent) => void;
   readonly #all = new PassingSet<Run>();
-  readonly #toRenew = new PassingSet<Run>();
   /** Those whose handler may still run into its timeout. */
   readonly #timed = new Set<Run>();
   readonly #withProgress = new Set<Run>();
@@ -50,7 +49,7 @@ export class LeaseKeeper {
 
   add(run: Run): void {
     run.renewDueAt = run.grant.lease.since.monotonic + renewAfterMs(this.#leaseMs);
-    this.#toRenew.add(run);
+    run.isRenewed = true;
     this.#all.add(run);
     if (this.#timeoutMs !== undefined) this.#timed.add(run);
     // The next tick is rarely later than this run's first date, so most runs come and go without touching the timer.
@@ -58,28 +57,32 @@ export class LeaseKeeper {
   }
 
   remove(run: Run): void {
-    this.#toRenew.delete(run);
+    run.isRenewed = false;
     this.#all.delete(run);
-    this.#timed.delete(run);
-    this.#withProgress.delete(run);
+    if (this.#timeoutMs !== undefined) this.#timed.delete(run);
+    if (run.progressShare !== undefined) this.#withProgress.delete(run);
   }
 
   noteProgress(run: Run): void {
-    if (!this.#toRenew.has(run)) return;
+    if (!run.isRenewed) return;
     this.#withProgress.add(run);
     if (this.#progressDueAt !== Infinity) return;
     this.#progressDueAt = this.#clock.monotonic() + PROGRESS_DELAY_MS;
     this.#arm();
   }
 
-  /** The store says, unasked, that the key of one of these went to somebody else. */
-  taken({ key, fence }: Lease): void {
-    for (const run of this.#all) if (run.key === key && run.fence === fence) this.#loseTaken(run);
+  /** Somebody says that the key of one of these went to somebody else. It may be wrong, and costs no more than a renewal then. */
+  doubt({ key, fence }: Lease): void {
+    for (const run of this.#all) {
+      if (run.key !== key || run.fence !== fence) continue;
+      run.renewDueAt = this.#clock.monotonic();
+      this.#arm();
+    }
   }
 
   /** What still runs is left to itself: its signal has fired, and its lease is to run out. */
   stop(): void {
-    this.#toRenew.clear();
+    for (const run of this.#all) run.isRenewed = false;
     this.#all.clear();
     this.#timed.clear();
     this.#withProgress.clear();
@@ -107,7 +110,7 @@ export class LeaseKeeper {
 
   #firstDate(run: Run): number {
     let at = run.deadline;
-    if (this.#toRenew.has(run)) at = Math.min(at, run.renewDueAt);
+    if (run.isRenewed) at = Math.min(at, run.renewDueAt);
     if (this.#timed.has(run)) at = Math.min(at, run.startedAt + (this.#timeoutMs ?? Infinity));
     return at;
   }
@@ -145,7 +148,7 @@ export class LeaseKeeper {
       if (run.startedAt + this.#timeoutMs > now) continue;
       this.#timed.delete(run);
       // Not renewed from here on: a handler that ignores its signal loses the key in a lease's time.
-      this.#toRenew.delete(run);
+      run.isRenewed = false;
       // A run that was told to end for another reason before, ends for that reason: a stop burns no attempt.
       run.timedOut = !run.signal.aborted;
       run.abort(new HandlerTimeout(this.#timeoutMs));
@@ -159,8 +162,8 @@ export class LeaseKeeper {
       for (const run of this.#withProgress) due.add(run);
       this.#withProgress.clear();
     }
-    for (const run of this.#toRenew) {
-      if (run.renewDueAt <= now) due.add(run);
+    for (const run of this.#all) {
+      if (run.isRenewed && run.renewDueAt <= now) due.add(run);
     }
     if (due.size === 0) return;
     for (const run of due) run.renewDueAt = now + renewAfterMs(this.#leaseMs);

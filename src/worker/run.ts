@@ -33,6 +33,8 @@ export class Run implements HeldLease {
   readonly leaseMs: number;
   /** By the monotonic clock. */
   renewDueAt = 0;
+  /** Its lease is renewed when that is due. */
+  isRenewed = false;
   lost = false;
   cancelled = false;
   timedOut = false;

@@ -269,7 +269,9 @@ describe("a worker whose key was given to another", () => {
     const [claim] = stage.engine.claims;
     const [running] = await stage.engine.keys({ queue: "cars", limit: 1 });
     const fence = running?.running?.fence ?? 0;
+    stage.engine.onRenew = () => Promise.resolve([{ ok: false }]);
     claim?.lost?.({ queue: "cars", key: "car1", fence, since: instant(stage.clock), handle: undefined });
+    await stage.clock.pass(0);
     assert.ok((await ended.promise) instanceof LeaseLost);
     await stage.clock.pass(0);
     assert.deepEqual(stage.told(), ["started", "lost taken", "lost discarded"]);

@@ -142,7 +142,7 @@ export class WorkerLoop {
     return this.#claimsOut === 0 || (this.#claimsOut < MOST_CLAIMS && free >= SETTLE_EARLY);
   }
 
-  readonly #lost = (lease: Lease): void => this.#keeper.taken(lease);
+  readonly #lost = (lease: Lease): void => this.#keeper.doubt(lease);
 
   async #claim(max: number): Promise<void> {
     const { engine, clock, emit } = this.#parts;

@@ -47,7 +47,7 @@ describe("queue.hold", () => {
     await baton.close();
   });
 
-  test("is lost at once when the store says, unasked, that the key went to another", async () => {
+  test("is asked for at once when somebody says that the key went to another, and lost if the store says so too", async () => {
     const { baton, queue, clock, engine, events } = setStage();
     const hold = engine.hold.bind(engine);
     const told: (() => void)[] = [];
@@ -58,11 +58,17 @@ describe("queue.hold", () => {
     };
     const held = await queue.hold("car1");
     for (const tell of told) tell();
+    await clock.pass(0);
+    assert.equal(engine.renewals.length, 1);
+    assert.equal(held.signal.aborted, false, "that was wrong");
+    engine.onRenew = () => Promise.resolve([{ ok: false }]);
+    for (const tell of told) tell();
+    await clock.pass(0);
     assert.ok(held.signal.reason instanceof LeaseLost);
     for (const tell of told) tell();
     assert.deepEqual(namesOf(events), ["session-lost ended"]);
     await clock.pass(LEASE_MS);
-    assert.equal(engine.renewals.length, 0);
+    assert.equal(engine.renewals.length, 2);
     await baton.close();
   });
 

@@ -110,6 +110,7 @@ async function work(name: string, words: readonly string[], flags: WorkFlags, co
     ...(workerName === undefined ? {} : { name: workerName }),
   });
   teller.started(name, worker.name);
+  if (baton.caution !== undefined) teller.say(`${baton.caution.detail} ${baton.caution.advice ?? ""}`);
   using _stop = stopOnSignals({
     stop: (graceMs) => void worker.stop({ grace: graceMs }),
     kill: () => guard.killAll(),

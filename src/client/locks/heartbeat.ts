@@ -68,6 +68,12 @@ export class Heartbeat {
     return false;
   }
 
+  /** There is reason to ask the store whether it goes on. */
+  renewNow(): void {
+    this.#renewDueAt = this.#clock.monotonic();
+    this.#arm();
+  }
+
   stop(): void {
     this.#over = true;
     this.#timer?.cancel();

@@ -28,7 +28,7 @@ export async function holdKey(
   const { queue, key, leaseMs } = request;
   using patience = new Patience(shared.clock, waitMs, signal);
   let keeper: KeyKeeper | undefined;
-  const lost = (): void => keeper?.taken();
+  const lost = (): void => keeper?.doubt();
   const lease = await shared.engine.hold({ ...request, signal: patience.signal, lost });
   if (lease !== undefined) {
     keeper = new KeyKeeper(shared, lease, leaseMs);
@@ -66,9 +66,9 @@ class KeyKeeper implements HoldKeeper {
     return this.#heartbeat.check();
   }
 
-  /** The store says, unasked, that the key went to somebody else. */
-  taken(): void {
-    this.#heartbeat.lose("ended");
+  /** Somebody says that the key went to somebody else. */
+  doubt(): void {
+    this.#heartbeat.renewNow();
   }
 
   async release(): Promise<boolean> {

@@ -49,7 +49,7 @@ export class ForeignOutside implements Outside {
     this.#wake = wake;
     let leave: (() => void) | undefined;
     this.held = new HeldLeases((some) => {
-      if (some) leave = wake.onLost((lost) => this.held.lose(lost));
+      if (some) leave = wake.onLost((lost) => this.held.doubt(lost));
       else leave?.();
     });
     link.onNews = (news) => this.#tell(news);
