@@ -1,6 +1,7 @@
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
-import { MOST_ENTRIES, type Operation } from "./desk.ts";
+import type { Operation } from "./call.ts";
+import { MOST_ENTRIES } from "./desk.ts";
 import { claimArguments } from "./operations.ts";
 import { readGrants } from "./replies.ts";
 

@@ -7,12 +7,15 @@ import { OutcomeUnknown } from "../../domain/errors.ts";
 import { explain, isLater, isUnknown, unavailable, wordOf } from "./failure.ts";
 import { PATIENCE_MS, TRY_AGAIN_MS } from "./patience.ts";
 import { type Answer, readAnswer } from "./replies.ts";
+import { makeCall, type Operation } from "./call.ts";
 import { WHOLE_PROGRAM, WORK_PROGRAM } from "./lua/program.ts";
 import { Script } from "./script.ts";
 import type { Wire } from "./client.ts";
 
-/** A call with so many entries keeps the server for a millisecond or two. */
-export const MOST_ENTRIES = 256;
+/** A call with so many entries keeps the server for two milliseconds. */
+export const MOST_ENTRIES = 128;
+/** Fewer than this are not worth two calls, each of which costs the server as much as five entries. */
+const FEWEST_ENTRIES = 32;
 const MOST_BYTES = 1_000_000;
 /** While the server works on one call, the next is made ready and sent. */
 const MOST_UNDER_WAY = 3;
@@ -21,31 +24,11 @@ const ANSWER_MS = 20_000;
 
 const WORK = new Script(WORK_PROGRAM);
 const WHOLE = new Script(WHOLE_PROGRAM);
-const WORK_OPERATIONS = new Set(["submit", "claim", "hold", "unwant", "renew", "settle", "recall"]);
+const WORK_OPERATIONS = new Set(["claim", "hold", "unwant", "renew", "settle", "recall"]);
 /** Those that make leases. */
 const TAKING = new Set(["claim", "hold"]);
 /** Those about leases, which need not keep their place behind what is submitted. */
 const PASSING = new Set(["hold", "unwant", "renew", "settle", "recall"]);
-
-/** When something was done. */
-export interface Moment {
-  /** By the clocks of this process, before it was asked for. */
-  readonly since: Instant;
-  /** By the server's clock, in milliseconds. */
-  readonly at: number;
-}
-
-export interface Operation {
-  readonly what: string;
-  readonly args: readonly string[];
-  readonly entries: number;
-  /** It makes the store larger, which a store that is full refuses. */
-  readonly grows: boolean;
-  /** It submits to these. */
-  readonly keys?: readonly string[];
-  readonly answer: (result: unknown, moment: Moment) => void;
-  readonly fail: (error: unknown) => void;
-}
 
 /** Claims, which go along with whatever is sent: those that are not under way. */
 export interface Companions {
@@ -125,12 +108,13 @@ export class Desk {
       this.#looks = false;
       const all = [...operations, ...this.#parts.companions.take()];
       if (all.length === 0) break;
-      const keys = operations.flatMap((operation) => operation.keys ?? []);
       this.#underWay += 1;
-      for (const key of keys) this.#keysUnderWay.add(key);
+      for (const { submissions = [] } of operations) for (const { key } of submissions) this.#keysUnderWay.add(key);
       void this.#send(all).finally(() => {
         this.#underWay -= 1;
-        for (const key of keys) this.#keysUnderWay.delete(key);
+        for (const { submissions = [] } of operations) {
+          for (const { key } of submissions) this.#keysUnderWay.delete(key);
+        }
         this.#pump();
         for (const tell of this.#onQuiet) tell();
         this.#onQuiet.clear();
@@ -141,20 +125,27 @@ export class Desk {
   /** Submissions that have to wait hold up what was asked for after them, except for what passes. */
   #take(): Operation[] {
     const taken: Operation[] = [];
+    const most = this.#mostEntries();
     let entries = 0;
     let bytes = 0;
     for (const line of [this.#asked, this.#passing]) {
       let count = 0;
       for (const operation of line) {
-        if (operation.keys?.some((key) => this.#keysUnderWay.has(key)) === true) break;
+        if (operation.submissions?.some(({ key }) => this.#keysUnderWay.has(key)) === true) break;
         entries += operation.entries;
-        if (operation.grows) for (const one of operation.args) bytes += one.length;
-        if (taken.length + count > 0 && (entries > MOST_ENTRIES || bytes > MOST_BYTES)) break;
+        if (operation.grows) bytes += sizeOf(operation);
+        if (taken.length + count > 0 && (entries > most || bytes > MOST_BYTES)) break;
         count += 1;
       }
       taken.push(...line.splice(0, count));
     }
     return taken;
+  }
+
+  /** The first call takes half of what waits, so that there is a second for the server to work on while this process reads the first answer. */
+  #mostEntries(): number {
+    const half = Math.ceil(this.#asked.length / 2);
+    return this.#underWay > 0 ? MOST_ENTRIES : Math.min(Math.max(half, FEWEST_ENTRIES), MOST_ENTRIES);
   }
 
   async #send(operations: readonly Operation[]): Promise<void> {
@@ -164,9 +155,9 @@ export class Desk {
       const since = await this.#ready(begun);
       try {
         if (since === undefined) throw unavailable(undefined);
-        const answer = readAnswer(await this.#run(left));
-        const moment = { since, at: answer.at };
-        for (const [index, operation] of left.entries()) operation.answer(answer.results[index], moment);
+        const call = makeCall(left, this.#parts.levels);
+        const answer = readAnswer(await this.#run(left, call.args));
+        call.tell(answer.results, { since, at: answer.at });
         return this.#parts.onAnswer(answer);
       } catch (error) {
         left = await this.#afterFailure(left, error, begun);
@@ -209,14 +200,16 @@ export class Desk {
     return instant(clock);
   }
 
-  async #run(operations: readonly Operation[]): Promise<unknown> {
+  async #run(operations: readonly Operation[], asked: readonly string[]): Promise<unknown> {
     const { wire, clock, keys, publishes, nonce } = this.#parts;
     const grows = operations.some((operation) => operation.grows);
-    const script = operations.every(({ args: [name = ""] }) => WORK_OPERATIONS.has(name)) ? WORK : WHOLE;
+    const isWork = operations.every(
+      ({ submissions, args: [name = ""] }) => submissions !== undefined || WORK_OPERATIONS.has(name),
+    );
+    const script = isWork ? WORK : WHOLE;
     this.#calls += 1;
     const call = `${nonce}${this.#calls}`;
-    const args = [this.#levels, grows ? "0" : "1", publishes ? "1" : "0", call];
-    for (const operation of operations) for (const one of operation.args) args.push(one);
+    const args = [this.#levels, grows ? "0" : "1", publishes ? "1" : "0", call, ...asked];
     const { promise: silence, reject } = Promise.withResolvers<never>();
     const timer = clock.setTimer(ANSWER_MS, () => reject(new OutcomeUnknown("a call to Redis")));
     try {
@@ -240,4 +233,11 @@ export class Desk {
       fail: () => undefined,
     });
   }
+}
+
+function sizeOf({ submissions, args }: Operation): number {
+  let size = 0;
+  for (const one of args) size += one.length;
+  for (const { key, payload } of submissions ?? []) size += key.length + payload.body.length;
+  return size;
 }

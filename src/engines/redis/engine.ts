@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../../domain/clock.ts";
-import { BatonError, Closed, InvalidInput, KeyBusy, KeyFull, LevelsDiffer, QueueFull } from "../../domain/errors.ts";
+import { BatonError, Closed, InvalidInput, LevelsDiffer } from "../../domain/errors.ts";
 import { checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
 import type * as port from "../../engine/port.ts";
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
@@ -9,14 +9,13 @@ import { check } from "./check.ts";
 import type { Wire } from "./client.ts";
 import { Inspection } from "./inspection.ts";
 import { queuesKey, queueTag } from "./names.ts";
-import { renewArguments, settleArguments, submitArguments } from "./operations.ts";
+import { renewArguments, settleArguments } from "./operations.ts";
 import { patiently } from "./patience.ts";
 import { inPieces } from "./pieces.ts";
 import { Queue } from "./queue.ts";
 import { RedisRegister } from "./register.ts";
-import { levelOf, list, milliseconds, readLevels, text, texts } from "./replies.ts";
+import { list, readLevels, text, texts } from "./replies.ts";
 import { RedisSignals, type Signals } from "./signals.ts";
-import { together } from "./together.ts";
 
 export interface EngineParts {
   readonly wire: Wire;
@@ -62,9 +61,9 @@ export class RedisEngine implements port.Engine {
 
   async submit(submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
     this.#checkOpen();
-    return await inPieces(submissions, async (name, some) => {
+    return await inPieces(submissions, (name, some) => {
       const queue = this.#queues.get(name);
-      return queue === undefined ? some.map(() => refusedQueue(name)) : await this.#submit(queue, some);
+      return queue === undefined ? Promise.resolve(some.map(() => refusedQueue(name))) : queue.submit(some);
     });
   }
 
@@ -83,13 +82,15 @@ export class RedisEngine implements port.Engine {
     return await inPieces(entries, async (name, some) => {
       const queue = this.#queue(name);
       const args = renewArguments(some.map(({ renewal }) => renewal));
-      return await queue.ask(
+      const results = await queue.ask(
         "a renewal",
         args,
         (result, { since }): port.RenewResult[] =>
           list(result).map((one) => (one === 0 ? { ok: false } : { ok: true, since, cancelRequested: one === 2 })),
         { entries: some.length },
       );
+      for (const [index, { renewal }] of some.entries()) if (results[index]?.ok === false) queue.forget(renewal.lease);
+      return results;
     });
   }
 
@@ -213,23 +214,6 @@ export class RedisEngine implements port.Engine {
     });
   }
 
-  async #submit(queue: Queue, submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
-    const groups = submitArguments(submissions, queue.levels);
-    let asked = 0;
-    const answers = await together(
-      groups.map((args) => {
-        const entries = Number(args[1]);
-        const keys = submissions.slice(asked, (asked += entries)).map(({ key }) => key);
-        return queue.ask("a submission", args, (result, { at }) => list(result).map((answer) => ({ answer, at })), {
-          entries,
-          grows: true,
-          keys,
-        });
-      }),
-    );
-    return answers.flat().map(({ answer, at }, index) => resultOf(submissions[index], answer, at, queue.levels));
-  }
-
   async #command(key: string, args: string[], what = "a look at queues"): Promise<unknown> {
     return await patiently(this.#clock, what, () => this.#wire.send(key, args));
   }
@@ -246,53 +230,8 @@ export class RedisEngine implements port.Engine {
   }
 }
 
-const NOTHING: readonly string[] = [];
-
-/** A number: accepted. A list begins with what else it is. */
-function resultOf(
-  submission: port.Submission | undefined,
-  answer: unknown,
-  now: number,
-  levels: readonly string[],
-): port.SubmitResult {
-  if (submission === undefined) throw new Error("Redis answered to more than it was asked.");
-  const { key, level } = submission;
-  if (typeof answer === "string") return accepted(submission, answer, now, NOTHING);
-  const [mark, ...rest] = list(answer);
-  switch (mark) {
-    case "R":
-      return accepted(submission, text(rest[0]), now, texts(rest.slice(1)));
-    case "D": {
-      const [first, rank, at] = rest;
-      const found = { id: submission.id ?? "", key: text(first), level: levelOf(levels, rank), at: milliseconds(at) };
-      return { ok: true, accepted: { ...found, duplicate: true, replaced: NOTHING } };
-    }
-    case "KEY_BUSY":
-      return refused(new KeyBusy(submission.queue, key));
-    case "KEY_FULL":
-      return refused(new KeyFull(submission.queue, key, submission.keyLimit));
-    case "QUEUE_FULL":
-      return refused(new QueueFull(submission.queue, submission.queueLimit));
-    default:
-      return refused(new InvalidInput("level", level, `one of ${levels.join(", ")}`));
-  }
-}
-
-function accepted(
-  { id, key, level }: port.Submission,
-  seq: string,
-  at: number,
-  replaced: readonly string[],
-): port.SubmitResult {
-  return { ok: true, accepted: { id: id ?? `@${seq}`, key, level, at, duplicate: false, replaced } };
-}
-
 function refusedQueue(queue: string): port.SubmitResult {
-  return refused(new InvalidInput("queue", queue, "a queue that was declared"));
-}
-
-function refused(error: BatonError): port.SubmitResult {
-  return { ok: false, error };
+  return { ok: false, error: new InvalidInput("queue", queue, "a queue that was declared") };
 }
 
 function sameNames(a: readonly string[], b: readonly string[]): boolean {

@@ -9,15 +9,21 @@ interface Piece<T> {
 }
 
 /** Entries of several queues, each with those of its own queue, in pieces that do not keep the server for long. Results in the order of the entries. */
-export async function inPieces<T extends { readonly queue: string }, R>(
+export function inPieces<T extends { readonly queue: string }, R>(
   entries: readonly T[],
   work: (queue: string, some: readonly T[]) => Promise<readonly R[]>,
 ): Promise<readonly R[]> {
   const [first] = entries;
-  if (first === undefined) return [];
+  if (first === undefined) return Promise.resolve([]);
   if (entries.length <= MOST_ENTRIES && entries.every(({ queue }) => queue === first.queue))
-    return await work(first.queue, entries);
-  const pieces = split(entries);
+    return work(first.queue, entries);
+  return workOff(split(entries), work);
+}
+
+async function workOff<T, R>(
+  pieces: readonly Piece<T>[],
+  work: (queue: string, some: readonly T[]) => Promise<readonly R[]>,
+): Promise<readonly R[]> {
   const answers = await together(pieces.map(({ queue, entries: some }) => work(queue, some)));
   const results: R[] = [];
   for (const [index, { positions }] of pieces.entries()) {

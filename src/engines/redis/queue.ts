@@ -1,18 +1,31 @@
 /** One queue, as this process sees it: its desk, those who wait for it, and when they look by themselves. */
 import type { Clock, Timer } from "../../domain/clock.ts";
-import type { ClaimRequest, Grant, HoldRequest, Lease, Outcome, OutcomeRequest } from "../../engine/port.ts";
+import type {
+  ClaimRequest,
+  Grant,
+  HoldRequest,
+  Lease,
+  Outcome,
+  OutcomeRequest,
+  Submission,
+  SubmitResult,
+} from "../../engine/port.ts";
 import { HeldLeases } from "../../engine/held-leases.ts";
 import { Claims } from "./claims.ts";
 import type { Wire } from "./client.ts";
-import { Desk, type Moment, type Operation } from "./desk.ts";
+import type { Moment, Operation } from "./call.ts";
+import { Desk } from "./desk.ts";
 import { Holds } from "./holds.ts";
 import { queueNames } from "./names.ts";
 import { Outcomes } from "./outcomes.ts";
-import type { Answer } from "./replies.ts";
+import { type Answer, list } from "./replies.ts";
+import { readSubmitted } from "./submitted.ts";
 import { pairs, type SignalListener, type Signals } from "./signals.ts";
 
 /** A signal can be lost, and whoever sleeps is known to the server for 15 s only: this often they look, and say that they still wait. */
 const LOOK_MS = 4_000;
+/** Submissions are put into words where they are sent, with others. */
+const NO_ARGUMENTS: readonly string[] = [];
 /** After the subscription failed. */
 const LISTEN_AGAIN_MS = 1_000;
 
@@ -72,7 +85,7 @@ export class Queue implements SignalListener {
     what: string,
     args: readonly string[],
     read: (result: unknown, moment: Moment) => T,
-    { entries = 1, grows = false, ...rest }: Partial<Pick<Operation, "entries" | "grows" | "keys">> = {},
+    { entries = 1, grows = false, ...rest }: Partial<Pick<Operation, "entries" | "grows" | "submissions">> = {},
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#desk.ask({
@@ -91,6 +104,12 @@ export class Queue implements SignalListener {
         fail: reject,
       });
     });
+  }
+
+  submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+    const read = (result: unknown, { at }: Moment): readonly SubmitResult[] =>
+      readSubmitted(submissions, list(result), at, this.levels);
+    return this.ask("a submission", NO_ARGUMENTS, read, { entries: submissions.length, grows: true, submissions });
   }
 
   claim(request: ClaimRequest): Promise<readonly Grant[]> {
@@ -138,6 +157,10 @@ export class Queue implements SignalListener {
 
   lost(leases: readonly { readonly key: string; readonly fence: number }[]): void {
     for (const { key, fence } of leases) this.#held.lose({ queue: this.name, key, fence });
+  }
+
+  doubted(key: string, fence: number): void {
+    this.#held.doubt({ queue: this.name, key, fence });
   }
 
   /** Everybody who waits looks. */

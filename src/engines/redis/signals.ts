@@ -19,6 +19,8 @@ export interface SignalListener {
   /** Items ended, by id. */
   ended(ids: readonly string[]): void;
   lost(leases: readonly { readonly key: string; readonly fence: number }[]): void;
+  /** Something else than the server says that a lease is lost. */
+  doubted(key: string, fence: number): void;
   /** Some of this may have been missed. */
   missed(): void;
 }

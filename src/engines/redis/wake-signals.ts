@@ -21,7 +21,7 @@ export class WakeSignals implements Signals {
       }),
       this.#wake.onEnded(queue, (ids) => (ids === undefined ? listener.missed() : listener.ended(ids))),
       this.#wake.onLost((lost) => {
-        if (lost.queue === queue) listener.lost([lost]);
+        if (lost.queue === queue) listener.doubted(lost.key, lost.fence);
       }),
     ];
     return () => {

@@ -81,8 +81,9 @@ function O.submit(at)
     keep = tonumber(ARGV[at + 8]),
   }
   local hasIds, hasHeaders, answers = ARGV[at + 9] == '1', ARGV[at + 10] == '1', {}
-  local first = at + 11
-  for index = 1, tonumber(ARGV[at]) do
+  local first, count = at + 11, tonumber(ARGV[at])
+  F.findKeys(first, count, 2 + (hasIds and 1 or 0) + (hasHeaders and 1 or 0))
+  for index = 1, count do
     local name, body, id, headers = ARGV[first], ARGV[first + 1], '', ''
     first = first + 2
     if hasIds then id, first = ARGV[first], first + 1 end
