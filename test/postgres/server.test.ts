@@ -8,6 +8,7 @@ import { startPostgres } from "../../servers/postgres.ts";
 import { openPostgresUrl, postgresEngineOn } from "../../src/engines/postgres/index.ts";
 import { connect } from "../../src/index.ts";
 import { PostgresDesk, refusal, until } from "./desk.ts";
+import { startStandby } from "./standby.ts";
 import { started } from "../started.ts";
 
 const WITHIN_MS = 20_000;
@@ -140,6 +141,15 @@ test("schemas that are newer, or not Baton's, are refused and left as they are",
   await common().query("CREATE SCHEMA theirs; CREATE TABLE theirs.orders (id integer)", url);
   assert.equal((await refusal(connect(`${url}?schema=theirs`))).code, "STORE_CORRUPT");
   assert.equal((await refusal(connect(`${url}?schema=Robert'); DROP`))).code, "INVALID_INPUT");
+  // Tables of theirs that are called as ours is: of other columns, empty, and with what ours says.
+  const stores = ["(id integer)", "(version integer)", "AS SELECT 1 AS version", "AS SELECT 'two' AS version"];
+  for (const [number, columns] of stores.entries()) {
+    const schema = `shop${number}`;
+    await common().query(`CREATE SCHEMA ${schema}; CREATE TABLE ${schema}.store ${columns}`, url);
+    const { code, message } = await refusal(connect(`${url}?schema=${schema}`));
+    assert.equal(code, "STORE_CORRUPT");
+    assert.match(message, /are not Baton's.*schema=/);
+  }
   assert.equal((await refusal(connect(`${url}?synchronous_commit=maybe`))).code, "INVALID_INPUT");
 });
 
@@ -230,6 +240,38 @@ test("what was asked for by mistake is refused with what to do", async (context)
   const guest = await refusal(connect(url.replace("baton@", "guest@")));
   assert.equal(guest.code, "STORE_READ_ONLY");
   assert.match(guest.message, /Grant it/);
+});
+
+test("words that PostgreSQL has reserved name no schema", { timeout: 60_000 }, async (context) => {
+  const { url } = await PostgresDesk.withDatabase(context, common());
+  const { rows } = await common().query("SELECT word FROM pg_get_keywords() WHERE catcode <> 'U'", url);
+  assert.ok(rows.length > 100);
+  for (const word of [...rows.map((row) => String(row["word"])), "loop"]) {
+    const { code, message } = await refusal(connect(`${url}?schema=${word}`));
+    assert.equal(code, "INVALID_INPUT", word);
+    assert.ok(message.includes(`baton_${word}`), message);
+  }
+  // One that is not reserved.
+  await (await connect(`${url}?schema=zone`)).close();
+});
+
+test("a standby is said to be one, whether the schema is there or not", { timeout: 60_000 }, async (context) => {
+  const standby = await startStandby(async ({ url }) => (await connect(url)).close());
+  context.after(() => standby.stop());
+  for (const url of [standby.url, `${standby.url}?schema=another`]) {
+    const { code, message } = await refusal(connect(url));
+    assert.equal(code, "STORE_READ_ONLY");
+    assert.match(message, /Connect to the primary/);
+  }
+});
+
+test("who is not let in is told why", { timeout: 60_000 }, async () => {
+  const missing = await refusal(connect(common().urlOf("nowhere")));
+  assert.equal(missing.code, "STORE_UNAVAILABLE");
+  assert.match(missing.message, /refused the connection.*Create the database/);
+  const stranger = await refusal(connect(common().url.replace("baton@", "nobody@")));
+  assert.equal(stranger.code, "STORE_UNAVAILABLE");
+  assert.match(stranger.message, /refused the connection.*Check the user/);
 });
 
 test("doctor says what carries wakes", async (context) => {

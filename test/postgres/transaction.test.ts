@@ -1,7 +1,7 @@
 /** Submitting within a transaction of the application. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { Client } from "pg";
+import { Client, Pool } from "pg";
 import { startPostgres } from "../../servers/postgres.ts";
 import { type Baton, connect, type Queue } from "../../src/index.ts";
 import { started } from "../started.ts";
@@ -107,6 +107,24 @@ test("many at once, delays, and clients that answer with the rows alone", async 
   await done.promise;
   assert.deepEqual(worked, ["1", "2"]);
   assert.equal((await cars.item("late"))?.state, "delayed");
+});
+
+test("what is no transaction is refused, and nothing is submitted", async (context) => {
+  const { cars, url } = await stage(context);
+  const pool = new Pool({ connectionString: url });
+  const pooled = await refusal(cars.submit("car1", "x", { transaction: pool }));
+  assert.equal(pooled.code, "INVALID_INPUT");
+  assert.match(pooled.message, /pool\.connect\(\)/);
+  await pool.end();
+  for (const transaction of [null, "BEGIN", {}]) {
+    // @ts-expect-error -- as from JavaScript, whose compiler does not mind
+    const one = refusal(cars.submit("car1", "x", { transaction }));
+    assert.equal((await one).code, "INVALID_INPUT");
+    // @ts-expect-error -- the same
+    const many = refusal(cars.submitMany([{ key: "car1", payload: "x" }], { transaction }));
+    assert.equal((await many).code, "INVALID_INPUT");
+  }
+  assert.equal((await cars.status()).waiting, 0);
 });
 
 test("an id in an open transaction holds up only those who submit the same", { timeout: 60_000 }, async (context) => {

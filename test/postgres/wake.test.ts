@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { startPostgres } from "../../servers/postgres.ts";
 import { postgresWake } from "../../src/engines/postgres/index.ts";
 import { until } from "./desk.ts";
+import { startStandby } from "./standby.ts";
 import { started } from "../started.ts";
 
 const WITHIN_MS = 20_000;
@@ -74,4 +75,18 @@ test("statements do not overlap on the connection", { timeout: 60_000 }, async (
   await wake.close();
   await new Promise(setImmediate);
   assert.deepEqual(warnings, []);
+});
+
+test("a server on which nobody can listen is left with no connection open", { timeout: 60_000 }, async (context) => {
+  const standby = await startStandby(async () => undefined);
+  context.after(() => standby.stop());
+  const wake = postgresWake(standby.url);
+  const ignore = (): void => undefined;
+  for (let tries = 0; tries < 5; tries += 1)
+    await assert.rejects(wake.listen("baton.test", ignore, ignore), { code: "25006" });
+  const open = "SELECT FROM pg_stat_activity WHERE application_name = 'baton'";
+  const none = async (): Promise<true | undefined> => ((await standby.query(open)).rowCount === 0 ? true : undefined);
+  await until("an end of the connections", WITHIN_MS, none);
+  await wake.close();
+  await until("an end of the connections", WITHIN_MS, none);
 });

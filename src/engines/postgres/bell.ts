@@ -7,7 +7,7 @@ export type Signal =
       readonly type: "work";
       readonly queue: number;
       readonly handles: readonly number[] | undefined;
-      /** Ready keys, if somebody has counted them. */
+      /** Ready keys, where a foreign carrier counts them. Whoever is named by NOTIFY looks until he finds nothing. */
       readonly many?: number;
     }
   | { readonly type: "outcomes"; readonly queue: number; readonly handles: readonly number[] | undefined }
@@ -97,7 +97,10 @@ export class Bell {
   }
 }
 
-/** `work 3 17,18`, `outcomes 3 17`, `hold 3`, `lost 17 4711`, `cell lock/nightly`. Undefined: of a version that we do not know. */
+/**
+ * `work 3 17,18`, `outcomes 3 17`, `hold 3`, `lost 17 4711`, `cell lock/nightly`. Undefined: of a version that we do not know. How many keys are
+ * ready, which may follow the handles, is for a foreign carrier: see `readyIn`.
+ */
 export function readSignal(payload: string): Signal | undefined {
   const space = payload.indexOf(" ");
   const type = payload.slice(0, space);
@@ -116,4 +119,10 @@ export function readSignal(payload: string): Signal | undefined {
     default:
       return undefined;
   }
+}
+
+/** `work 3 17,18 5`: five keys. Undefined: nobody counted them. */
+export function readyIn(payload: string): number | undefined {
+  const many = Number(payload.split(" ")[3]);
+  return many >= 0 ? many : undefined;
 }

@@ -152,6 +152,8 @@ export class PostgresEngine implements Engine {
         const cancelRequested = flag(row, 1) && one.fence === one.renewal.lease.fence;
         results[one.index] = { ok: true, since, cancelRequested };
       }
+      for (const [index, { lease }] of renewals.entries())
+        if (results[index]?.ok === false) this.#store.leases.refused(lease);
       return results;
     });
   }

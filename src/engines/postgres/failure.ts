@@ -25,6 +25,17 @@ const INVALID_PASSWORD = "28P01";
 const INVALID_AUTHORIZATION = "28000";
 const NO_SUCH_DATABASE = "3D000";
 
+/** Why a server that was reached does not let one in, and what to do. */
+const TURNED_AWAY: ReadonlyMap<string, string> = new Map([
+  [INVALID_PASSWORD, "Check the user and the password."],
+  [INVALID_AUTHORIZATION, "Check the user and the password, and that pg_hba.conf lets them in from here."],
+  [NO_SUCH_DATABASE, "Create the database, or name another."],
+  [
+    TOO_MANY_CONNECTIONS,
+    "Raise max_connections, or close what is not needed; Baton takes two connections per process.",
+  ],
+]);
+
 /** The server goes away, or has: what it was doing may have been done. */
 const GOING_AWAY: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03", "57P05"]);
 const SQLSTATE = /^[0-9A-Z]{5}$/;
@@ -111,23 +122,15 @@ export function describeFailure(error: unknown, where: string): BatonError {
 /** Of a connection that could not be had: nothing was sent. */
 export function describeConnectFailure(error: unknown, where: string): BatonError {
   if (error instanceof BatonError) return error;
-  // The server was reached, and would not let us make or use the schema.
-  if (sqlState(error) === INSUFFICIENT_PRIVILEGE) return describeFailure(error, where);
+  const state = sqlState(error);
+  const turnedAway = state === undefined ? undefined : TURNED_AWAY.get(state);
+  const isReached = turnedAway !== undefined || !isLostConnection(error);
+  // The server let us in, and would not let us make or use the schema.
+  if (isReached && turnedAway === undefined) return describeFailure(error, where);
   const text = error instanceof Error ? error.message : String(error);
-  const advice = ((): string => {
-    switch (sqlState(error)) {
-      case INVALID_PASSWORD:
-      case INVALID_AUTHORIZATION:
-        return "Check the user and the password.";
-      case NO_SUCH_DATABASE:
-        return "Create the database, or name another.";
-      case TOO_MANY_CONNECTIONS:
-        return "Raise max_connections, or close what is not needed; Baton takes two connections per process.";
-      default:
-        return "Check that the server runs, and its address; then try again.";
-    }
-  })();
-  return new StoreFailure("STORE_UNAVAILABLE", `${where} cannot be reached (${text}). Nothing was done. ${advice}`, {
+  const said = isReached ? "refused the connection" : "cannot be reached";
+  const advice = turnedAway ?? "Check that the server runs, and its address; then try again.";
+  return new StoreFailure("STORE_UNAVAILABLE", `${where} ${said} (${text}). Nothing was done. ${advice}`, {
     cause: error,
   });
 }

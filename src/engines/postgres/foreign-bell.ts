@@ -1,5 +1,5 @@
 import type { Wake } from "../../wake/wake.ts";
-import { readSignal, type Signal } from "./bell.ts";
+import { readSignal, readyIn, type Signal } from "./bell.ts";
 import type { DeclaredQueue, Queues } from "./queues.ts";
 
 export interface ForeignBellParts {
@@ -9,6 +9,8 @@ export interface ForeignBellParts {
   readonly me: number;
   readonly idle: (queue: number) => number;
   readonly hear: (signal: Signal) => void;
+  /** A lease with this fence may be lost. */
+  readonly doubt: (fence: number) => void;
 }
 
 /**
@@ -23,7 +25,10 @@ export class ForeignBell {
 
   constructor(parts: ForeignBellParts) {
     this.#parts = parts;
-    parts.wake.onLost(({ key, fence }) => parts.hear({ type: "lost", handle: Number(key), fence }));
+    // Another store that shares the carrier has the same small numbers, so this is no more than a reason to ask.
+    parts.wake.onLost(({ queue, key, fence }) => {
+      if (queue === "" && key === String(parts.me)) parts.doubt(fence);
+    });
   }
 
   /** Somebody here waits for something of the queue. */
@@ -69,9 +74,9 @@ export class ForeignBell {
     if (name === undefined) return;
     if (signal.type === "hold") return wake.stir(name);
     if (signal.type === "outcomes") return wake.ended(name, undefined);
-    const many = Number(text.split(" ")[3]);
-    if (many >= 0) wake.work(name, many);
-    else wake.stir(name);
+    const many = readyIn(text);
+    if (many === undefined) wake.stir(name);
+    else wake.work(name, many);
   }
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import type { Settlement } from "../../engine/port.ts";
+import type { Settlement, Submission } from "../../engine/port.ts";
 import { Lane, type LaneWork, type SettleCall, type SubmitCall } from "./lane.ts";
 
 const settlement: Settlement = {
@@ -9,15 +9,30 @@ const settlement: Settlement = {
   ending: { type: "done" },
 };
 
+const submission: Submission = {
+  queue: "q",
+  key: "k",
+  level: "normal",
+  payload: { type: "text/plain", body: "x" },
+  delayMs: 0,
+  mode: "fifo",
+  keyLimit: Infinity,
+  queueLimit: Infinity,
+  keepMs: 0,
+};
+
 /** Notes what begins, and lets it end when it is told to. */
 class Watched implements LaneWork {
   readonly begun: string[] = [];
+  /** How many each call had, by statement. */
+  readonly submitted: (readonly number[])[] = [];
   readonly #open = new Map<string, () => void>();
   mayStepBeside = true;
   hasWaiting = false;
   rests = 0;
 
   async submit(calls: readonly SubmitCall[]): Promise<void> {
+    this.submitted.push(calls.map(({ input }) => input.length));
     await this.#run("submit");
     for (const { resolve } of calls) resolve([]);
   }
@@ -129,4 +144,31 @@ test("quiet is when nothing is under way any more", async () => {
   assert.equal(isQuiet, false);
   await work.end("beside");
   assert.equal(isQuiet, true);
+});
+
+test("submissions share a statement up to a thousand and four megabytes, and a call is not divided", async () => {
+  const { work, lane } = stage();
+  const submit = (count: number, size: number): void => {
+    const payload = { type: "text/plain", body: "x".repeat(size) };
+    void lane.submit(Array.from({ length: count }, () => ({ ...submission, payload })));
+  };
+  const rounds = async (count: number): Promise<readonly (readonly number[])[]> => {
+    for (let round = 0; round < count; round += 1) {
+      await turn();
+      await turn();
+      await work.end("submit");
+    }
+    return work.submitted.splice(0);
+  };
+  const mebibyte = 1024 * 1024;
+  for (let call = 0; call < 9; call += 1) submit(1, mebibyte);
+  assert.deepEqual(await rounds(3), [[1, 1, 1, 1], [1, 1, 1, 1], [1]]);
+  submit(1, 10);
+  submit(9, mebibyte);
+  submit(1, 10);
+  assert.deepEqual(await rounds(3), [[1], [9], [1]]);
+  submit(600, 1);
+  submit(600, 1);
+  submit(600, 1);
+  assert.deepEqual(await rounds(2), [[600, 600], [600]]);
 });

@@ -1,3 +1,4 @@
+import type { Payload } from "../../domain/payload.ts";
 import type { Settlement, SettleResult, Submission, SubmitResult } from "../../engine/port.ts";
 import type { Train } from "./train.ts";
 
@@ -43,6 +44,8 @@ export interface LaneWork {
 
 /** So many items in a transaction: more would keep others waiting for longer than they gain. */
 const MOST_TOGETHER = 1_000;
+/** And so much of what they carry: each byte is several times in memory until it is sent, and everybody waits for all of it. */
+const MOST_CHARACTERS = 4 * 1024 * 1024;
 /** So many leases that end are worth a step beside another: with fewer, each of the two would cost more than they gain. */
 const WORTH_A_STEP = 48;
 
@@ -169,17 +172,32 @@ export class Lane {
     return size;
   }
 
-  /** The first in line, as long as they are of one kind. */
+  /** The first in line, as long as they are of one kind, and not too many or too large. One call is never divided: it has one answer. */
   #take(kind: "submit"): SubmitCall[];
   #take(kind: "settle"): SettleCall[];
   #take(kind: "submit" | "settle"): (SubmitCall | SettleCall)[] {
     const taken: (SubmitCall | SettleCall)[] = [];
     let size = 0;
+    let weight = 0;
     for (let task = this.#tasks[0]; task?.kind === kind && size < MOST_TOGETHER; task = this.#tasks[0]) {
+      weight += weightOf(task);
+      if (weight > MOST_CHARACTERS && size > 0) break;
       size += task.input.length;
       taken.push(task);
       this.#tasks.shift();
     }
     return taken;
   }
+}
+
+/** Of payloads and results, in characters or bytes, whichever is at hand: counting the bytes of texts would cost more than it tells. */
+function weightOf(call: SubmitCall | SettleCall): number {
+  let weight = 0;
+  if (call.kind === "submit") for (const { payload } of call.input) weight += payload.body.length;
+  else for (const news of call.input) if ("ending" in news) weight += resultOf(news)?.body.length ?? 0;
+  return weight;
+}
+
+function resultOf({ ending }: Settlement): Payload | undefined {
+  return ending.type === "done" ? ending.result : undefined;
 }

@@ -171,7 +171,22 @@ export class Leases {
   lose(fence: number): void {
     for (const train of this.trains()) if (train.has(fence)) this.loseTrain(train);
     this.unheard.over(fence);
-    this.#held.loseFence(fence);
+    const lease = this.#held.withFence(fence);
+    if (lease !== undefined) this.#held.lose(lease);
+  }
+
+  /** Something else than the store says so: whoever has it asks. */
+  doubt(fence: number): void {
+    const trains = this.trains().filter((train) => train.has(fence));
+    const doubted = [this.#held.withFence(fence), ...trains.map(({ running }) => running)];
+    for (const lease of new Set(doubted)) if (lease !== undefined) this.#held.doubt(lease);
+  }
+
+  /** The store refused to renew it, under all fences by which it may know it. */
+  refused(lease: Lease): void {
+    this.over(lease);
+    const train = this.trainsOf(lease.queue)?.of(lease);
+    if (train !== undefined) this.loseTrain(train);
   }
 
   /** Nothing begins in the queue any more of what this handle has and has not begun. */
@@ -179,6 +194,10 @@ export class Leases {
     const claims = this.claims.get(queue);
     claims?.ahead.giveBack();
     claims?.trains.stop();
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
   }
 
   close(): void {

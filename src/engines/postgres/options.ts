@@ -1,6 +1,7 @@
 import type { ClientConfig } from "pg";
 import { InvalidInput } from "../../domain/errors.ts";
 import type { Wake } from "../../wake/wake.ts";
+import { KEYWORDS } from "./keywords.ts";
 
 export interface StoreOptions {
   /** Where Baton keeps its tables. Default `baton`; made if it is not there. */
@@ -59,6 +60,8 @@ export function parsePostgresUrl(text: string): PostgresOptions {
 }
 
 export function checkSchema(schema: string): string {
+  if (KEYWORDS.has(schema))
+    throw new InvalidInput("schema", schema, `a word that PostgreSQL has not reserved, such as baton_${schema}`);
   if (SCHEMA.test(schema) && !schema.startsWith("pg_")) return schema;
   throw new InvalidInput(
     "schema",

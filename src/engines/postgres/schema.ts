@@ -1,12 +1,14 @@
 import { createHash } from "node:crypto";
 import type { ClientBase } from "pg";
 import { StoreFailure } from "./failure.ts";
+import { delayedFunctions } from "./sql/delayed.ts";
 import { dueFunctions } from "./sql/due.ts";
 import { idFunction, lineFunctions } from "./sql/line.ts";
 import { operateFunctions } from "./sql/operate.ts";
 import { stepFunctions } from "./sql/step.ts";
 import { submitFunctions } from "./sql/submit.ts";
 import { tables } from "./sql/tables.ts";
+import { withinFunctions } from "./sql/within.ts";
 
 /** Older ones lack functions with a body in standard SQL, and are not maintained any more. */
 const OLDEST_SERVER = 140_000;
@@ -18,8 +20,10 @@ const MIGRATIONS: readonly ((schema: string, channel: string) => string)[] = [
       tables(s),
       idFunction(s),
       lineFunctions(s, channel),
+      delayedFunctions(s),
       dueFunctions(s),
-      submitFunctions(s, channel),
+      submitFunctions(s),
+      withinFunctions(s, channel),
       stepFunctions(s),
       operateFunctions(s, channel),
     ].join("\n"),
@@ -33,6 +37,8 @@ export function partsOf(schema: string): readonly string[] {
   const made = text.matchAll(/CREATE (?:OR REPLACE |UNLOGGED )*(?:TABLE|FUNCTION) (\w+)\.(\w+)/g);
   return [...new Set(Array.from(made, ([, , name = ""]) => name))];
 }
+
+const PARTS = partsOf("any");
 
 /** Where the wakes of a schema go. Channels belong to the database. */
 export function channelOf(schema: string): string {
@@ -79,16 +85,19 @@ async function assertServer(client: ClientBase, where: string): Promise<void> {
 
 /** 0: there is none. Refuses what is not ours, and what is newer than we are. */
 async function versionOf(client: ClientBase, schema: string, where: string): Promise<number> {
+  // Others may have a table of that name; functions with these names besides have only we.
   const found = await client.query<{ ours: boolean; other: boolean }>(
-    `SELECT to_regclass($1 || '.store') IS NOT NULL AS ours,
+    `SELECT to_regclass($1 || '.store') IS NOT NULL AND EXISTS (
+         SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = $1 AND p.proname = ANY ($2)) AS ours,
        EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1) AS other`,
-    [schema],
+    [schema, PARTS],
   );
   const { ours, other } = found.rows[0] ?? { ours: false, other: false };
   if (!ours && other) {
     throw new StoreFailure(
       "STORE_CORRUPT",
-      `The schema ${schema} at ${where} has tables that are not Baton's. Nothing was changed. Name another with ?schema=….`,
+      `The schema ${schema} at ${where} has tables, and they are not Baton's. Nothing was changed. ` +
+        `Name a schema that is empty, or that Baton may make, with ?schema=… in the URL or the option schema.`,
     );
   }
   if (!ours) return 0;

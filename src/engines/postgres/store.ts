@@ -109,7 +109,7 @@ export class Store implements LaneWork {
     const say = (queue: number, asleep: boolean): Promise<void> => this.#sleep(queue, 1, asleep);
     this.#outcomes = new Outcomes({ ...parts, inspection: this.inspection, waits, say });
     const again = (call: SubmitCall): void => void this.lane.call(() => this.submit([call]));
-    this.#submitter = new Submitter({ ...parts, again, ended: (queue) => ended(queue, false) });
+    this.#submitter = new Submitter({ ...parts, leases, again, ended: (queue) => ended(queue, false) });
     link.onRunAhead = (key) => this.#steps.calm(key);
     for (const one of [link, beside]) if (one !== undefined) one.onUnknown = () => leases.unheard.suspect();
     const missed = (): void => this.#lookEverywhere();
@@ -120,7 +120,9 @@ export class Store implements LaneWork {
   #hearFrom(wake: Wake): ForeignBell {
     const { link, me } = this.#parts;
     const idle = (queue: number): number => this.leases.claims.get(queue)?.size ?? 0;
-    const foreign = new ForeignBell({ wake, queues: this.queues, me, idle, hear: (signal) => this.#hear(signal) });
+    const hear = (signal: Signal): void => this.#hear(signal);
+    const doubt = (fence: number): void => this.leases.doubt(fence);
+    const foreign = new ForeignBell({ wake, queues: this.queues, me, idle, hear, doubt });
     link.onNotice = (message) => foreign.note(message);
     link.onDone = () => foreign.tell();
     return foreign;

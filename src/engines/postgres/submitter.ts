@@ -1,13 +1,15 @@
 import { InvalidInput } from "../../domain/errors.ts";
-import type { Clock } from "../../domain/clock.ts";
-import type { Submission, SubmitResult } from "../../engine/port.ts";
+import { type Clock, instant } from "../../domain/clock.ts";
+import type { Lease, Submission, SubmitResult } from "../../engine/port.ts";
 import { UndecidedId } from "./failure.ts";
 import type { SubmitCall } from "./lane.ts";
-import type { Link } from "./link.ts";
+import type { Leases } from "./leases.ts";
+import type { Link, Row } from "./link.ts";
 import type { Queues } from "./queues.ts";
 import type { Rings } from "./rings.ts";
 import { integer } from "./rows.ts";
 import { isPlain, submitArguments, submitResult } from "./submissions.ts";
+import { NO_TAKER, Taker } from "./taker.ts";
 import { Undecided } from "./undecided.ts";
 
 export interface SubmitterParts {
@@ -17,6 +19,7 @@ export interface SubmitterParts {
   readonly me: number;
   readonly queues: Queues;
   readonly rings: Rings;
+  readonly leases: Leases;
   /** Makes a call again, when its turn comes. */
   readonly again: (call: SubmitCall) => void;
   /** Something came to a queue; others were told, or not. */
@@ -24,6 +27,9 @@ export interface SubmitterParts {
   /** Items of a queue were replaced. */
   readonly ended: (queue: number) => void;
 }
+
+/** Where the rows of others have their position. */
+const HANDED_OUT = -2;
 
 /** Writes all submissions of a turn with one statement, and tells each caller what became of its own. */
 export class Submitter {
@@ -69,23 +75,51 @@ export class Submitter {
 
   async #write(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
     if (submissions.length === 0) return [];
-    const { link, schema, me, queues, rings, changed, ended } = this.#parts;
+    const { link, clock, schema, me, queues, rings } = this.#parts;
+    const plain = isPlain(submissions);
     const given = submitArguments(queues, submissions);
-    const rows = await link.query(
-      "baton_submit",
-      `SELECT * FROM ${schema}.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
-      [me, ...rings.take(), isPlain(submissions), ...given],
-    );
+    const taker = plain ? this.#takerOf(submissions) : undefined;
+    const since = instant(clock);
+    try {
+      const rows = await link.query(
+        "baton_submit",
+        `SELECT * FROM ${schema}.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
+        [me, ...rings.take(), plain, ...given, ...(taker?.values ?? NO_TAKER)],
+      );
+      return this.#read(submissions, rows, taker, since);
+    } catch (error) {
+      taker?.fail();
+      throw error;
+    } finally {
+      taker?.leave();
+    }
+  }
+
+  /** Who waits here for work of the queue, where one comes alone: it may be handed out as it is written. */
+  #takerOf([first, ...others]: readonly Submission[]): Taker | undefined {
+    if (first === undefined || others.length > 0) return undefined;
+    const { leases, queues } = this.#parts;
+    const claims = leases.claims.get(queues.get(first.queue).id);
+    return claims === undefined ? undefined : Taker.of(claims, leases);
+  }
+
+  #read(
+    submissions: readonly Submission[],
+    rows: readonly Row[],
+    taker: Taker | undefined,
+    since: Lease["since"],
+  ): readonly SubmitResult[] {
+    const { queues, changed, ended } = this.#parts;
     const results: SubmitResult[] = [];
     for (const row of rows) {
       const position = integer(row, 0) - 1;
       const submission = submissions[position];
-      if (submission === undefined) changed(integer(row, 4), integer(row, 1) === 1);
-      else {
+      if (submission !== undefined) {
         const result = submitResult(queues, submission, row);
         results[position] = result;
         if (result.ok && result.accepted.replaced.length > 0) ended(queues.get(submission.queue).id);
-      }
+      } else if (position === HANDED_OUT) taker?.take(submissions[0], results[0], row, since);
+      else changed(integer(row, 4), integer(row, 1) === 1);
     }
     return results;
   }

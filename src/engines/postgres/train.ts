@@ -161,10 +161,15 @@ export class Train {
     return leases.map(({ fence }) => fence).filter((fence) => this.#owed.delete(fence));
   }
 
+  /** The lease under which somebody works. */
+  get running(): Lease | undefined {
+    return this.#phase === "running" ? carAt(this.#cars, this.#at).grant.lease : undefined;
+  }
+
   /** The key is somebody else's. Returns what should not run any more. */
   lost(): Lease | undefined {
     for (const { grant } of this.#cars) this.#answer(grant.lease, "lost");
-    const lease = this.#phase === "running" ? carAt(this.#cars, this.#at).grant.lease : undefined;
+    const lease = this.running;
     this.#phase = "ended";
     this.#isOver = true;
     return lease;

@@ -119,7 +119,14 @@ class PostgresWake implements WakeAdapter {
     client.on("notification", ({ channel, payload }) => {
       for (const { heard } of this.#listeners.get(channel) ?? []) heard(payload ?? "");
     });
-    for (const channel of this.#listeners.keys()) await client.query(`LISTEN "${channel}"`);
+    try {
+      for (const channel of this.#listeners.keys()) await client.query(`LISTEN "${channel}"`);
+    } catch (error) {
+      // Refused, as a standby does. Whoever listens comes again, over a connection of its own.
+      if (!isLost) connection.release(true);
+      isLost = true;
+      throw error;
+    }
     this.#pauseMs = FIRST_PAUSE_MS;
     return connection;
   }

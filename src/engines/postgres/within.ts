@@ -18,6 +18,12 @@ export async function submitWithin(
   queues: Queues,
   submissions: readonly Submission[],
 ): Promise<readonly SubmitResult[]> {
+  if (isPool(transaction))
+    throw new InvalidInput(
+      "transaction",
+      "a pool",
+      "the client that BEGIN was sent on, as of pool.connect(): a pool sends each statement on any connection, and it commits by itself",
+    );
   const entries = submissions.map((submission) => entryOf(queues, submission));
   let answer: unknown;
   try {
@@ -31,6 +37,11 @@ export async function submitWithin(
     if (row === undefined) throw new InvalidInput("transaction", answer, "a client whose query() resolves with rows");
     return submitResult(queues, submission, row);
   });
+}
+
+/** One of node-postgres, or made after it, counts its connections. */
+function isPool(transaction: Transaction): boolean {
+  return "totalCount" in transaction && "idleCount" in transaction;
 }
 
 /** Libraries wrap what the server said, some of them more than once. What cannot be read is shown: whether it happened is not known. */

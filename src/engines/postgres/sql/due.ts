@@ -1,108 +1,11 @@
 import { BLOCKED, define, LEASED, NOW } from "./functions.ts";
 
-/** So many in one transaction; the rest in the next, so that others get their turn. */
-const AT_A_TIME = 500;
 /** Rows of timers: each stands for a batch of leases. */
 const TIMERS_AT_A_TIME = 20;
 
-/** Everything that happens because time passes: leases run out, back-offs end, delayed items arrive. */
+/** What happens because time passes: leases run out, back-offs end. Delayed items arrive in `delayed.ts`. */
 export function dueFunctions(s: string): string {
   return [
-    // What was submitted for these keys, whose rows are locked, in transactions that have been committed: as if it were submitted now.
-    define(
-      `${s}.count_in_keys(me bigint, kids bigint[]) RETURNS void`,
-      `
-DECLARE d record;
-BEGIN
-  IF NOT EXISTS (SELECT FROM ${s}.delayed WHERE NOT counted) THEN RETURN; END IF;
-  FOR d IN
-    SELECT x.*, k.id AS kid FROM (SELECT y.id, y.queue, y.name FROM ${s}.key y WHERE y.id = ANY (kids) OFFSET 0) k
-    CROSS JOIN LATERAL (SELECT z.n, z.queue, z.level, z.latest FROM ${s}.delayed z WHERE z.queue = k.queue AND z.key = k.name AND NOT z.counted OFFSET 0) x
-    ORDER BY x.n
-  LOOP
-    IF d.latest THEN PERFORM ${s}.replace_waiting(me, d.kid); END IF;
-    UPDATE ${s}.delayed SET counted = true WHERE n = d.n;
-    UPDATE ${s}.key SET delayed = delayed + 1 WHERE id = d.kid;
-    PERFORM ${s}.count(me, d.queue, d.level, 0, 1, 0, 0);
-    -- It may have replaced everything that was there.
-    IF d.latest THEN PERFORM ${s}.elect(d.kid); END IF;
-  END LOOP;
-END`,
-    ),
-
-    // The same for all keys, a few at a time. Returns the queues that have news; none: there is nothing left to count in.
-    define(
-      `${s}.count_in(me bigint) RETURNS TABLE (queue integer, rung boolean)`,
-      `
-#variable_conflict use_column
-DECLARE qs integer[]; names text[]; kids bigint[]; opened integer;
-BEGIN
-  SELECT array_agg(x.queue), array_agg(x.key) INTO qs, names FROM (
-    SELECT d.queue, d.key FROM ${s}.delayed d WHERE NOT d.counted ORDER BY d.queue, d.n LIMIT ${AT_A_TIME}) x;
-  IF qs IS NULL THEN RETURN; END IF;
-  kids := ${s}.lock_keys(qs, names);
-  PERFORM ${s}.lock_counters(me, qs);
-  opened := ${s}.arrive_due(me, kids, ${NOW});
-  PERFORM ${s}.elect(x.id) FROM ${s}.key x WHERE x.id = ANY (kids) AND x.state = 0;
-  RETURN QUERY SELECT w.q, ${s}.wake(me, w.q, 0, opened) FROM (SELECT DISTINCT u.q FROM unnest(qs) u(q)) w;
-END`,
-    ),
-
-    // The delayed items of these keys, whose rows are locked, that are due.
-    define(
-      `${s}.arrive_due(me bigint, kids bigint[], until bigint) RETURNS integer`,
-      `
-DECLARE d record; opened integer := 0; o bigint;
-BEGIN
-  PERFORM ${s}.count_in_keys(me, kids);
-  FOR d IN
-    SELECT x.*, k.id AS kid FROM (SELECT y.id, y.queue, y.name FROM ${s}.key y WHERE y.id = ANY (kids) OFFSET 0) k
-    CROSS JOIN LATERAL (SELECT * FROM ${s}.delayed z WHERE z.queue = k.queue AND z.key = k.name AND z.due <= until AND z.counted OFFSET 0) x
-    ORDER BY x.due, x.n
-  LOOP
-    DELETE FROM ${s}.delayed WHERE n = d.n;
-    o := CASE WHEN d.ord > 0 THEN d.ord ELSE nextval('${s}.number') END;
-    INSERT INTO ${s}.item VALUES (d.kid, o, d.level, d.attempt, 0, d.keep, d.submitted, d.id, d.type, d.headers, d.body, d.bytes);
-    IF d.id IS NOT NULL THEN UPDATE ${s}.receipt SET ord = o WHERE queue = d.queue AND id = d.id; END IF;
-    UPDATE ${s}.key SET delayed = delayed - 1 WHERE id = d.kid;
-    PERFORM ${s}.count(me, d.queue, d.level, 0, -1, 0, 0);
-    opened := opened + ${s}.arrive(me, d.kid, d.level, o);
-    PERFORM ${s}.elect(d.kid);
-  END LOOP;
-  RETURN opened;
-END`,
-    ),
-
-    // Milliseconds until something is due; below zero if nothing will be.
-    define(
-      `${s}.due_in() RETURNS bigint`,
-      `
-DECLARE first bigint;
-BEGIN
-  SELECT least((SELECT at FROM ${s}.timer ORDER BY at LIMIT 1), (SELECT due FROM ${s}.delayed ORDER BY due LIMIT 1)) INTO first;
-  RETURN CASE WHEN first IS NULL THEN -1 ELSE greatest(0, first - ${NOW}) END;
-END`,
-    ),
-
-    // Delayed items that are due take their places. Returns the queues that have news.
-    define(
-      `${s}.sweep_delayed(me bigint) RETURNS TABLE (queue integer, rung boolean)`,
-      `
-#variable_conflict use_column
-DECLARE qs integer[]; names text[]; kids bigint[]; now bigint := ${NOW};
-BEGIN
-  SELECT array_agg(x.queue), array_agg(x.key) INTO qs, names FROM (
-    SELECT d.queue, d.key FROM ${s}.delayed d WHERE d.due <= now ORDER BY d.due, d.n LIMIT ${AT_A_TIME}) x;
-  IF qs IS NULL THEN RETURN; END IF;
-  kids := ${s}.lock_keys(qs, names);
-  PERFORM ${s}.lock_counters(me, qs);
-  PERFORM ${s}.arrive_due(me, kids, now);
-  -- Whom another process had swept before was only made anew.
-  PERFORM ${s}.elect(x.id) FROM ${s}.key x WHERE x.id = ANY (kids) AND x.state = 0;
-  RETURN QUERY SELECT w.q, ${s}.wake(me, w.q, 0, cardinality(qs)) FROM (SELECT DISTINCT u.q FROM unnest(qs) u(q)) w;
-END`,
-    ),
-
     // The lease has run out, and whoever had it is told. What ran waits again where it stood.
     define(
       `${s}.expire(me bigint, k ${s}.key) RETURNS integer`,

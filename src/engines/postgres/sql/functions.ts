@@ -57,3 +57,14 @@ export function assertSettled(k: string): string {
     RAISE EXCEPTION 'Items of this key may have begun.' USING ERRCODE = '${RUNS_AHEAD}', DETAIL = ${k}.id;
   END IF;`;
 }
+
+/** Within a loop over submissions: one whose id is known gets the receipt of the first, before anything else is asked about it. */
+export function answerKnownId(s: string): string {
+  return `IF given IS NOT NULL THEN
+      SELECT * INTO had FROM ${s}.receipt r WHERE r.queue = qs[i] AND r.id = given AND (r.expires IS NULL OR r.expires > now);
+      IF FOUND THEN
+        RETURN QUERY SELECT i, 1, given, had.key, had.level::integer, had.submitted, NULL::text[];
+        CONTINUE;
+      END IF;
+    END IF;`;
+}

@@ -119,17 +119,17 @@ END`,
     define(
       `${s}.wake(me bigint, q integer, what integer, many integer) RETURNS boolean`,
       `
-DECLARE told text; n integer;
+DECLARE told bigint[]; news text;
 BEGIN
-  SELECT string_agg(handle::text, ','), count(*) INTO told, n FROM (
-    SELECT handle FROM ${s}.sleeper WHERE queue = q AND kind = what AND handle <> me AND until > ${NOW}
-    ORDER BY until DESC LIMIT CASE WHEN many < 0 THEN ${MOST_NAMED} + 1 ELSE least(many + ${SPARE_SLEEPERS}, ${MOST_NAMED} + 1) END) awake;
-  IF told IS NULL THEN RETURN false; END IF;
-  IF n > ${MOST_NAMED} THEN
-    PERFORM ${s}.tell(CASE what WHEN 0 THEN 'work ' ELSE 'outcomes ' END || q);
-    RETURN true;
+  told := ARRAY(SELECT handle FROM ${s}.sleeper WHERE queue = q AND kind = what AND handle <> me AND until > ${NOW}
+    ORDER BY until DESC LIMIT CASE WHEN many < 0 THEN ${MOST_NAMED} + 1 ELSE least(many + ${SPARE_SLEEPERS}, ${MOST_NAMED} + 1) END);
+  IF cardinality(told) = 0 THEN RETURN false; END IF;
+  news := CASE what WHEN 0 THEN 'work ' ELSE 'outcomes ' END || q;
+  IF cardinality(told) <= ${MOST_NAMED} THEN news := news || ' ' || array_to_string(told, ',') || ' ' || many; END IF;
+  -- What \`tell\` does, in place.
+  IF current_setting('baton.wake', true) = 'foreign' THEN RAISE NOTICE 'baton %', news;
+  ELSE PERFORM pg_notify('${channel}', news);
   END IF;
-  PERFORM ${s}.tell(CASE what WHEN 0 THEN 'work ' ELSE 'outcomes ' END || q || ' ' || told || ' ' || many);
   RETURN true;
 END`,
     ),

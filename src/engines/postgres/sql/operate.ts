@@ -100,7 +100,7 @@ BEGIN
   -- One that was submitted in a transaction, of which its key does not know yet.
   SELECT r.key INTO whose FROM ${s}.receipt r JOIN ${s}.delayed d ON d.n = -r.ord
   WHERE r.queue = q AND r.id = item_id AND r.state IS NULL AND NOT d.counted;
-  IF FOUND THEN PERFORM ${s}.count_in_keys(me, ${s}.lock_keys(ARRAY[q], ARRAY[whose])); END IF;
+  IF FOUND THEN PERFORM ${s}.count_in_keys(me, ${s}.lock_keys(ARRAY[q], ARRAY[whose]), ${NOW}); END IF;
   -- The key's row is locked before its items are looked at; and where the item is may have changed meanwhile.
   whose := NULL;
   SELECT x.name INTO whose FROM ${s}.locate(q, item_id) w JOIN ${s}.key x ON x.id = w.kid;
@@ -122,9 +122,11 @@ BEGIN
   END IF;
   ${assertSettled("k")}
   IF o < 0 THEN
-    DELETE FROM ${s}.delayed d WHERE d.n = -o RETURNING d.id, d.keep, d.attempt INTO i;
-    UPDATE ${s}.key x SET delayed = x.delayed - 1 WHERE x.id = k.id;
-    PERFORM ${s}.count(me, q, lvl, 0, -1, 0, 0);
+    DELETE FROM ${s}.delayed d WHERE d.n = -o RETURNING d.id, d.keep, d.attempt, d.counted INTO i;
+    IF i.counted THEN
+      UPDATE ${s}.key x SET delayed = x.delayed - 1 WHERE x.id = k.id;
+      PERFORM ${s}.count(me, q, lvl, 0, -1, 0, 0);
+    END IF;
   ELSE
     DELETE FROM ${s}.item z WHERE z.key = k.id AND z.level = lvl AND z.ord = o RETURNING z.id, z.keep, z.attempt INTO i;
     UPDATE ${s}.key x SET waiting = x.waiting - 1, lane[lvl + 1] = x.lane[lvl + 1] - 1 WHERE x.id = k.id;

@@ -114,7 +114,9 @@ CREATE TABLE ${s}.delayed (
 CREATE INDEX delayed_due ON ${s}.delayed (due, n);
 -- Of transactions of the application that have been committed, and of which nothing else knows yet.
 CREATE INDEX delayed_uncounted ON ${s}.delayed (queue, n) WHERE NOT counted;
-CREATE INDEX delayed_key ON ${s}.delayed (queue, key);
+CREATE INDEX delayed_uncounted_key ON ${s}.delayed (queue, key, n) WHERE NOT counted;
+CREATE INDEX delayed_latest ON ${s}.delayed (queue, key, n) WHERE latest AND NOT counted;
+CREATE INDEX delayed_key ON ${s}.delayed (queue, key, level, due, n);
 
 CREATE TABLE ${s}.timer (
   at bigint NOT NULL,
