@@ -121,7 +121,8 @@ export type FaultKind =
   | "server restart"
   | "acks forgotten"
   | "slow"
-  | "clock step";
+  | "clock step"
+  | "consumer deleted";
 
 /** What is left when nothing more is expected. */
 export interface LastWords {

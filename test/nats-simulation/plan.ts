@@ -38,7 +38,9 @@ export type Fault =
   | { readonly type: "stop"; readonly forMs: number }
   | { readonly type: "cut"; readonly forMs: number; readonly clientNoticesMs: number; readonly serverNoticesMs: number }
   | { readonly type: "restart"; readonly downMs: number; readonly forgetAcksMs: number; readonly inWrite: boolean }
-  | { readonly type: "step"; readonly byMs: number };
+  | { readonly type: "step"; readonly byMs: number }
+  /** An operator deletes a consumer: of that level, or behind the last one that of what comes due. */
+  | { readonly type: "delete"; readonly consumer: number };
 
 export interface Timed<T> {
   readonly at: number;
@@ -219,5 +221,6 @@ function drawFaults(random: Random, leaseMs: number, troubleMs: number): Timed<F
     inWrite: random.chance(0.5),
   }));
   some(0.1, 1, () => ({ type: "step", byMs: random.pick([-40, 40, 2_000]) }));
+  some(0.2, 4, () => ({ type: "delete", consumer: random.pick([0, 1, 1, 2, 3]) }));
   return faults;
 }

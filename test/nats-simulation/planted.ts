@@ -27,6 +27,11 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     make: () => ({ wire: (wire) => new ChangedWire(wire, withoutConditions(/\.q\./)) }),
   },
   {
+    name: "an item starts by the write that brings it, although its key may be busy",
+    breaks: ["G1", "G2", "G4", "G5", "once"],
+    make: () => ({ wire: (wire) => new ChangedWire(wire, whereNothingWasSeen(withoutConditions(/\.s\.run\./))) }),
+  },
+  {
     name: "ids are written without a look at what is there",
     breaks: ["G9"],
     make: () => ({ wire: (wire) => new ChangedWire(wire, withoutConditions(/\.c\.id\./)) }),
@@ -120,6 +125,12 @@ function withoutConditions(subjects: RegExp): Change {
     const lines = headers.split("\r\n").filter((line) => !line.startsWith("Nats-Expected"));
     return { ...outgoing, options: { ...outgoing.options, headers: lines.join("\r\n") } };
   };
+}
+
+/** Of writes that are to be the first of their key. */
+function whereNothingWasSeen(change: Change): Change {
+  return (outgoing) =>
+    /Expected-Last-Subject-Sequence: ?0\r/.test(outgoing.options.headers ?? "") ? change(outgoing) : outgoing;
 }
 
 function swallowBeats(outgoing: Outgoing): ReturnType<Change> {

@@ -72,6 +72,16 @@ function fault(at: number, process: number, what: Fault): Timed<Fault> {
   return { at, process, what };
 }
 
+/** Nothing is remembered of it: it may start by the very write that brings it. */
+const LIGHT: Partial<ItemPlan> = { keeps: false };
+/** Items of keys that are idle, submitted where a worker waits: the first makes its session known, the others start by one write. */
+const AT_HOME: readonly Timed<Deed>[] = [
+  submit(AT, 0, item("a", 1, LIGHT)),
+  submit(AT + 35, 0, item("b", 1, LIGHT)),
+  submit(AT + 58, 0, item("c", 1, LIGHT), item("d", 2, LIGHT)),
+];
+const HOME: Partial<Plan> = { keys: ["a", "b", "c", "d", "e", "f"], processes: [2, 1, 0] };
+
 export const SCRIPTS: readonly Script[] = [
   {
     name: "an item is submitted between the holder's last look and its release",
@@ -219,6 +229,47 @@ export const SCRIPTS: readonly Script[] = [
       ),
     ),
   },
+  {
+    name: "an item starts by the write that brings it, while something more urgent comes from elsewhere",
+    plans: moved(AT, AT + 20, (at) =>
+      plan([...AT_HOME, submit(at + 50, 1, item("e", 0, LIGHT)), submit(at + 51, 2, item("f", 1))], HOME),
+    ),
+  },
+  {
+    name: "the same, while its key is held, or gets an item from elsewhere",
+    plans: moved(AT, AT + 20, (at) =>
+      plan(
+        [
+          ...AT_HOME,
+          { at: at + 50, process: 1, what: { type: "hold", key: "c", waitMs: 20, forMs: 3 } },
+          submit(at + 50, 2, item("d", 1), item("d", 0)),
+        ],
+        HOME,
+      ),
+    ),
+  },
+  {
+    name: "the same, while the queue or its key is paused",
+    plans: moved(AT, AT + 20, (at) =>
+      plan(
+        [
+          ...AT_HOME,
+          { at: at + 45, process: 1, what: { type: "pause", key: undefined, forMs: 5 } },
+          { at: at + 50, process: 1, what: { type: "pause", key: "c", forMs: 5 } },
+        ],
+        HOME,
+      ),
+    ),
+  },
+  {
+    name: "the same, by a process that then stands still until its session is taken for dead",
+    plans: moved(0, 20, (step) =>
+      plan([submit(AT, 0, item("a", 1, LIGHT)), submit(AT + 380, 0, item("b", 1, LIGHT), item("c", 1, LIGHT))], {
+        ...HOME,
+        faults: [fault(AT + 376 + step / 2, 0, { type: "stop", forMs: LEASE_MS * 1.5 })],
+      }),
+    ),
+  },
 ];
 
 /** Whatever changes something, or says that something was changed. */
@@ -251,6 +302,18 @@ const BUSY: readonly Timed<Deed>[] = [
   { at: AT + 66, process: 0, what: { type: "hold", key: "a", waitMs: 0, forMs: 5 } },
 ];
 
+const LIVELY: Partial<Plan> = {
+  ...HOME,
+  deeds: [
+    ...AT_HOME,
+    submit(AT + 59, 0, item("c", 1, LIGHT)),
+    submit(AT + 60, 2, item("e", 0)),
+    submit(AT + 61, 0, item("f", 1, LIGHT)),
+    { at: AT + 62, process: 0, what: { type: "cancel", pick: 0.6 } },
+    { at: AT + 63, process: 2, what: { type: "hold", key: "f", waitMs: 200, forMs: 5 } },
+  ],
+};
+
 function sweep(
   name: string,
   way: Way,
@@ -275,6 +338,16 @@ export const SWEEPS: readonly Sweep[] = [
     { leaseMs: 1_000 },
   ),
   sweep("a delivery waits in its buffer while it is stopped", "from server", isDelivery, "stop", { leaseMs: 1_000 }),
+  ...(["kill before", "kill after", "lose", "cut", "stop"] as const).map((does) =>
+    sweep(
+      `where items start by the write that brings them, any of its writes: ${does}`,
+      "to server",
+      isWrite,
+      does,
+      LIVELY,
+    ),
+  ),
+  sweep("the reply to any of its requests is lost there", "from server", isReply, "lose", LIVELY),
 ];
 
 /** All runs of a sweep, once it is known how many messages there are. */

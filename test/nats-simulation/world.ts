@@ -4,6 +4,7 @@ import type { Lease, SubmitResult } from "../../src/engine/port.ts";
 import { decodeState, decodeItem } from "../../src/engines/nats/codec.ts";
 import { textOf } from "../../src/engines/nats/key-token.ts";
 import { CALM_SERVER, randomServer, type Passing, type Way } from "../jetstream/faults.ts";
+import { deleteConsumer } from "../jetstream/consumer-api.ts";
 import { SimulatedServer } from "../jetstream/server.ts";
 import type { Stream } from "../jetstream/stream.ts";
 import { Random } from "../simulation/random.ts";
@@ -354,6 +355,13 @@ export class World implements Stage {
     this.log({ type: "fault", kind, says, ...rest });
   }
 
+  #deleteConsumer(number: number): void {
+    const isDue = number === LEVELS.length;
+    const name = isDue ? `due-${QUEUE}` : `ready-${number}`;
+    const stream = this.#server.streams.get(isDue ? "baton" : `baton-${QUEUE}`);
+    if (stream !== undefined && deleteConsumer(stream, name)) this.#fault("consumer deleted", name);
+  }
+
   #suffer(number: number, fault: Fault): void {
     const process = this.#pick(number);
     if (fault.type === "restart") {
@@ -361,6 +369,10 @@ export class World implements Stage {
       if (fault.forgetAcksMs > 0) this.#fault("acks forgotten", `of ${fault.forgetAcksMs} ms`);
       if (fault.inWrite) this.#server.restartInWrite(`baton-${QUEUE}`, fault);
       else this.#server.restart(fault);
+      return;
+    }
+    if (fault.type === "delete") {
+      this.#deleteConsumer(fault.consumer);
       return;
     }
     if (process === undefined || process.stopped) return;

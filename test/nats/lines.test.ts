@@ -59,6 +59,50 @@ test("a long line is worked off in order, without what was cancelled in it", { t
   assert.equal(await leftInStream(server.port, "baton-cars", 20_000), 0);
 });
 
+test(
+  "what joins a line while its last items are taken out of it is worked off, in order",
+  { timeout: 60_000 },
+  async (context) => {
+    const { server } = await NatsDesk.withServer(context);
+    await using baton = await connect(server.url);
+    await using other = await connect(server.url);
+    const queue = baton.queue<number>("cars");
+    const last = 400;
+    let submitted = 100;
+    await queue.submitMany(Array.from({ length: submitted }, (_, number) => ({ key: "a", payload: number })));
+    // By two, one of whom has not seen how the key stands: as the line ends, again and again.
+    let joining = Promise.resolve<unknown>(undefined);
+    const join = (by: typeof baton): void => {
+      const payload = submitted;
+      submitted += 1;
+      joining = joining.then(() => by.queue<number>("cars").submit("a", payload));
+    };
+    const ran: number[] = [];
+    const all = Promise.withResolvers<void>();
+    const worker = queue.work(
+      async ({ payload }) => {
+        ran.push(payload);
+        // Fewer come than are done, so that the line ends; and then some at once.
+        if (payload % 2 === 0 && submitted < last) join(payload % 4 === 0 ? baton : other);
+        if (payload === submitted - 1 && submitted < last) {
+          for (let more = Math.min(80, last - submitted); more > 0; more -= 1) join(other);
+          await joining;
+        }
+        if (ran.length === last) all.resolve();
+      },
+      { concurrency: 4 },
+    );
+    await all.promise;
+    await joining;
+    await worker.stop();
+    assert.deepEqual(
+      ran,
+      Array.from({ length: last }, (_, number) => number),
+    );
+    assert.equal(await leftInStream(server.port, "baton-cars", 20_000), 0);
+  },
+);
+
 function isUrgent(number: number): boolean {
   return number % 25 === 7;
 }

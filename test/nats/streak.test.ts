@@ -1,15 +1,18 @@
 /** A streak whose writes fail: whoever settles hears of it and comes again; nobody else tries on and on. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { systemClock as clock } from "../../src/domain/clock.ts";
 import { LateWrites } from "../../src/engines/nats/late-writes.ts";
 import type { KeyStore } from "../../src/engines/nats/key-store.ts";
-import { type KeyItem, NOTHING, type Seen, type StateLease } from "../../src/engines/nats/state.ts";
+import { type KeyItem, type KeyState, NOTHING, type Seen, type StateLease } from "../../src/engines/nats/state.ts";
 import { Streak } from "../../src/engines/nats/streak.ts";
+import { ManualClock } from "../manual-clock.ts";
 
 /** More than are worth a write. */
 const AHEAD = 10;
 const ENOUGH_WRITES = 100;
+
+/** It stands still: how long the machine takes for a step decides nothing here. */
+const clock = new ManualClock();
 
 test("a write that fails is not repeated by itself", async () => {
   let writes = 0;
@@ -38,6 +41,35 @@ test("a write that fails is not repeated by itself", async () => {
   assert.deepEqual(new Set(results.map(({ status }) => status)), new Set(["rejected"]));
   assert.ok(writes <= 2, `${writes} writes`);
   await assert.rejects(streak.again("0"), /closed/);
+});
+
+test("what is known to be more urgent in the line ends running ahead, and a line that is about to end does not", () => {
+  const store = { clock, levels: 3 } as unknown as KeyStore;
+  const done = { ...itemOf(0), level: 1 };
+  const next = { ...itemOf(1), level: 1 };
+  const nextIn = (state: Partial<KeyState>): string | undefined => {
+    const running: KeyState = { ...NOTHING, kind: "running", items: [done, next], lease: leaseOf(16), ...state };
+    const streak = new Streak(store, "k", { sequence: 1, state: running }, clock.monotonic(), new LateWrites(clock));
+    return streak.next(done, 16, clock.wall())?.item.unique;
+  };
+  assert.equal(nextIn({ more: true }), next.unique);
+  assert.equal(nextIn({ more: true, line: 1 }), next.unique);
+  assert.equal(nextIn({ more: true, line: 0 }), undefined);
+  assert.equal(nextIn({ more: "closing" }), next.unique);
+  assert.equal(nextIn({ more: "closing", items: [done, { ...next, level: 2 }] }), undefined);
+});
+
+test("a turn of quick items is longer, until there were many", () => {
+  const store = { clock, levels: 3 } as unknown as KeyStore;
+  const streak = new Streak(store, "k", { sequence: 1, state: NOTHING }, 1_000, new LateWrites(clock));
+  const longest = (): number => {
+    let ms = 0;
+    while (streak.lasts(1_000 + ms)) ms += 1;
+    return ms;
+  };
+  assert.equal(longest(), 100);
+  for (let items = 0; items < 64; items += 1) streak.goOn({ sequence: 2, state: NOTHING }, 1_000);
+  assert.equal(longest(), 50);
 });
 
 function itemOf(index: number): KeyItem {

@@ -4,8 +4,12 @@
  * other through one connection into one consumer, and the last cannot arrive without those before it. Elsewhere a part
  * of the way may be lost alone, and each is confirmed by itself.
  */
+import type { Clock } from "../../domain/clock.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { Wire } from "./wire.ts";
+
+/** What the consumer before delivered is acknowledged within this, unless its process stands still. */
+const ANEW_MS = 2_000;
 
 interface Entry {
   readonly reply: string;
@@ -17,16 +21,32 @@ export class Acknowledgements {
   readonly #js: JetStream;
   readonly #wire: Wire;
   readonly #stream: string;
+  readonly #clock: Clock;
   /** By consumer: each works off its own in order. */
   #waiting = new Map<string, Entry[]>();
+  /** Groups on their way. */
+  readonly #sent = new Map<string, Set<() => void>>();
+  /** Consumers that were made anew: until then some deliveries may be of the one before. */
+  readonly #anewUntil = new Map<string, number>();
 
-  constructor(js: JetStream, wire: Wire, stream: string) {
+  constructor(js: JetStream, wire: Wire, stream: string, clock: Clock) {
     this.#js = js;
     this.#wire = wire;
     this.#stream = stream;
+    this.#clock = clock;
+  }
+
+  /**
+   * It is another consumer than before, and says nothing to acknowledgements of what it has not delivered itself: what is to go is removed
+   * without it.
+   */
+  anew(consumer: string): void {
+    this.#anewUntil.set(consumer, this.#clock.monotonic() + ANEW_MS);
+    for (const giveUp of this.#sent.get(consumer) ?? []) giveUp();
   }
 
   add(consumer: string, reply: string, sequence: number): Promise<void> {
+    if (this.#isAnew(consumer)) return this.#remove(sequence);
     if (!this.#js.isNear(this.#stream)) return this.#js.acknowledge(reply, this.#stream, sequence);
     return new Promise((resolve) => {
       const entry = { reply, sequence, resolve };
@@ -35,7 +55,7 @@ export class Acknowledgements {
         group.push(entry);
         return;
       }
-      if (this.#waiting.size === 0) queueMicrotask(() => this.#send());
+      if (this.#waiting.size === 0) process.nextTick(() => this.#send());
       this.#waiting.set(consumer, [entry]);
     });
   }
@@ -43,19 +63,41 @@ export class Acknowledgements {
   #send(): void {
     const groups = this.#waiting;
     this.#waiting = new Map();
-    for (const group of groups.values()) void this.#confirm(group);
+    for (const [consumer, group] of groups) this.#confirm(consumer, group);
   }
 
-  async #confirm(group: readonly Entry[]): Promise<void> {
-    const last = group.at(-1);
-    if (last === undefined) return;
+  #confirm(consumer: string, group: readonly Entry[]): void {
+    // A consumer that was made anew answers to what it has delivered, and to all that came before that.
+    const last = group.reduce((one, other) => (other.sequence > one.sequence ? other : one));
+    const sent = this.#sent.get(consumer) ?? new Set();
+    this.#sent.set(consumer, sent);
+    let isOver = false;
+    const end = (settle: (entry: Entry) => void): void => {
+      if (isOver) return;
+      isOver = true;
+      sent.delete(giveUp);
+      group.forEach(settle);
+    };
+    // Nothing is certain about any of them.
+    const giveUp = (): void => end(({ sequence, resolve }) => resolve(this.#remove(sequence)));
+    sent.add(giveUp);
     try {
-      for (const { reply } of group) if (reply !== last.reply) this.#wire.publish(reply, "+ACK");
-      await this.#js.confirm(last.reply);
-      for (const { resolve } of group) resolve();
+      for (const entry of group) if (entry !== last) this.#wire.publish(entry.reply, "+ACK");
+      this.#js.confirm(last.reply).then(() => end(({ resolve }) => resolve()), giveUp);
     } catch {
-      // Nothing is certain about any of them.
-      for (const { reply, sequence, resolve } of group) resolve(this.#js.acknowledge(reply, this.#stream, sequence));
+      giveUp();
     }
+  }
+
+  #isAnew(consumer: string): boolean {
+    const until = this.#anewUntil.get(consumer);
+    if (until === undefined) return false;
+    if (this.#clock.monotonic() < until) return true;
+    this.#anewUntil.delete(consumer);
+    return false;
+  }
+
+  async #remove(sequence: number): Promise<void> {
+    await this.#js.remove(this.#stream, sequence);
   }
 }

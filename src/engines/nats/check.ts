@@ -1,9 +1,10 @@
 /** What an operator should know of a NATS store. */
 import { type Clock, pause } from "../../domain/clock.ts";
 import type { Finding } from "../../engine/port.ts";
-import type { JetStream, StreamConfig } from "./jetstream.ts";
+import type { ConsumerConfig, ConsumerInfo, JetStream, StreamConfig } from "./jetstream.ts";
 import type { StoreSettings } from "./options.ts";
-import { readRecord } from "./setup.ts";
+import { unlike, unusable } from "./consumers.ts";
+import { consumersOf, readRecord } from "./setup.ts";
 import { lastToken, type Subjects } from "./subjects.ts";
 import type { Wire } from "./wire.ts";
 
@@ -30,7 +31,7 @@ export async function check(
     });
     return findings;
   }
-  findings.push(durability(shared.config.num_replicas, shared.config.storage), ...differing(shared.config, settings));
+  findings.push(durability(shared.config), ...differing(shared.config, settings));
   for (const { subject, data } of await js.lastOfEach(subjects.shared, subjects.allQueueRecords)) {
     const queue = lastToken(subject);
     const own = subjects.of(queue);
@@ -40,7 +41,8 @@ export async function check(
         severity: "error",
         subject: `queue ${queue}`,
         detail: `Its stream ${own.stream} is gone, and its waiting items with it.`,
-        advice: "Restore it from a backup. If its items may be forgotten, it is made anew when the queue is used.",
+        advice:
+          "Whoever next uses the queue makes it anew, empty. To restore it from a backup instead, stop all processes of this queue first.",
       });
       continue;
     }
@@ -54,20 +56,55 @@ export async function check(
         advice: "As long as most replicas are there, work goes on. Look after these servers.",
       });
     }
-    const lacking = async (stream: string, consumer: string, means: string): Promise<void> => {
-      if ((await patiently(clock, () => js.consumerInfo(stream, consumer))) !== undefined) return;
-      findings.push({
-        severity: "error",
-        subject: `queue ${queue}`,
-        detail: `Its consumer ${consumer} of stream ${stream} is gone: ${means}.`,
-        advice: "It is made anew when a process next connects to the queue: restart one worker.",
-      });
-    };
-    for (const level of readRecord(data).levels.keys())
-      await lacking(own.stream, own.readyConsumer(level), "items of that level are not handed out");
-    await lacking(subjects.shared, own.dueConsumer, "delayed items and retries do not come due");
+    for (const [stream, wanted] of consumersOf(own, readRecord(data))) {
+      const name = wanted.durable_name;
+      const found = await patiently(clock, () => js.consumerInfo(stream, name));
+      const means =
+        stream === own.stream ? "items of that level are not handed out" : "delayed items and retries do not come due";
+      findings.push(
+        ...consumerFindings(`queue ${queue}`, `Its consumer ${name} of stream ${stream}`, means, found, wanted),
+      );
+    }
   }
   return findings;
+}
+
+function consumerFindings(
+  subject: string,
+  which: string,
+  means: string,
+  found: ConsumerInfo | undefined,
+  wanted: ConsumerConfig,
+): Finding[] {
+  if (found === undefined) {
+    const advice = "A worker of this queue makes it anew within a second or so: start one, or see what it has to tell.";
+    return [{ severity: "error", subject, detail: `${which} is gone: ${means}.`, advice }];
+  }
+  const wrong = unusable(found.config, wanted);
+  const other = unlike(found.config, wanted);
+  const advice = "What exists is never changed. Delete the consumer: Baton makes it anew, and nothing is lost with it.";
+  return [
+    ...(wrong.length === 0
+      ? []
+      : [
+          {
+            severity: "error" as const,
+            subject,
+            detail: `${which} is not as Baton needs it: ${wrong.join("; ")}.`,
+            advice,
+          },
+        ]),
+    ...(other.length === 0
+      ? []
+      : [
+          {
+            severity: "warning" as const,
+            subject,
+            detail: `${which} is not as Baton makes it: ${other.join("; ")}. Work may wait longer, or stop at a limit.`,
+            advice,
+          },
+        ]),
+  ];
 }
 
 /** What exists is left as it is, so whoever asks for something else must hear of it. */
@@ -83,7 +120,7 @@ function differing({ name, num_replicas, storage }: StreamConfig, settings: Stor
   ];
 }
 
-function durability(replicas: number, storage: string): Finding {
+export function durability({ num_replicas: replicas, storage }: StreamConfig): Finding {
   if (storage === "memory") {
     return {
       severity: "warning",

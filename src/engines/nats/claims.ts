@@ -5,17 +5,21 @@
  * and started while it is at work, and given back when it does not come.
  */
 import type { Clock, Timer } from "../../domain/clock.ts";
-import { PassingSet } from "../../domain/passing.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
-import { decodeState } from "./codec.ts";
 import { QUICK_MS } from "./ahead.ts";
-import { type Coming, Desk, RESERVED_MS, SLOW_MS, type WaitingClaim } from "./desk.ts";
-import { announcedBy, type KeyStore } from "./key-store.ts";
+import { Asking } from "./asking.ts";
+import { type Coming, type Desk, RESERVED_MS, SLOW_MS, type WaitingClaim } from "./desk.ts";
+import { type Arrived, DeskStarts } from "./desk-starts.ts";
+import { Desks } from "./desks.ts";
+import { GoingBack } from "./going-back.ts";
+import { InTurn } from "./in-turn.ts";
+import type { KeyStore } from "./key-store.ts";
 import { Lag } from "./lag.ts";
+import type { Leases } from "./leases.ts";
 import type { Held } from "./own-leases.ts";
-import type { Leases, Token } from "./leases.ts";
 import type { Pulled, Pulls } from "./pulls.ts";
-import { lastToken } from "./subjects.ts";
+import type { KeyItem, Seen } from "./state.ts";
+import { readToken, type Token } from "./token.ts";
 import { Turns } from "./turns.ts";
 import type { Wire } from "./wire.ts";
 
@@ -26,43 +30,25 @@ const MOST_FETCHED = 256;
 /** After something failed: the server is away, choosing a leader, or full. */
 const REST_MS = 100;
 
-interface Arrived {
-  readonly level: number;
-  /** Its level has waited too long: it goes first. */
-  readonly isFirst: boolean;
-  readonly token: Token;
-}
-
 interface Fetched extends Arrived {
   readonly since: number;
 }
 
 export class Claims {
-  readonly #store: KeyStore;
+  readonly #levels: number;
   readonly #leases: Leases;
   readonly #pulls: Pulls;
   readonly #wire: Wire;
   readonly #clock: Clock;
   readonly #takeIn: () => Promise<unknown> | undefined;
   readonly #turns = new Turns();
-  readonly #desks = new Map<string, Desk>();
-  /** Most processes have one worker. */
-  #lastDesk: Desk | undefined;
-  /** Per level: when what is first there was made, as far as this process knows. */
-  readonly #seenAt: number[];
-  /** Per level: messages that were asked for and have not come yet. */
-  readonly #asked: number[];
-  /** Levels that are being asked out of turn. */
-  readonly #impatient = new Set<number>();
-  /** Per level: how often it is being asked, or looked at. */
-  readonly #asking: number[];
-  readonly #starts = new PassingSet<Promise<void>>();
-  /** Keys that were not started here, until the server has them again. */
-  readonly #goingBack = new Set<Promise<void>>();
+  readonly #desks: Desks;
+  readonly #asking: Asking;
+  readonly #starts: DeskStarts;
+  readonly #goingBack: GoingBack;
   /** Of a cluster, where what is more urgent may come later. */
   readonly #lag: Lag;
-  /** Per level: keys that have come, while it is looked whether something more urgent should come first. */
-  readonly #unsure: Token[][];
+  readonly #inTurn: InTurn;
   /** Fetched ahead, not started. */
   #fetched: Fetched[] = [];
   /** Of the last answer to anybody. */
@@ -80,25 +66,37 @@ export class Claims {
 
   /** @param takeIn takes in what has come due, before anything is handed out; undefined: there is nothing */
   constructor(store: KeyStore, leases: Leases, pulls: Pulls, wire: Wire, takeIn: () => Promise<unknown> | undefined) {
-    this.#store = store;
+    this.#levels = store.levels;
     this.#leases = leases;
     this.#pulls = pulls;
     this.#wire = wire;
     this.#takeIn = takeIn;
     this.#clock = store.clock;
-    this.#seenAt = Array.from({ length: store.levels }, () => this.#clock.wall());
-    this.#asked = this.#seenAt.map(() => 0);
-    this.#asking = this.#seenAt.map(() => 0);
-    this.#unsure = this.#seenAt.map(() => []);
-    this.#lag = new Lag(store);
+    const rest = (): void => this.#rest();
+    const stir = (): void => this.stir();
+    const lag = new Lag(store);
+    const goingBack = new GoingBack(store, wire);
+    const begun = (desk: Desk, coming: Coming): void => this.#giveSoon(desk, coming);
+    this.#lag = lag;
+    this.#goingBack = goingBack;
+    this.#desks = new Desks((coming, held) => this.#grant(coming, held));
+    this.#asking = new Asking({ store, pulls, lag, turns: this.#turns, goingBack, rest, stir });
+    this.#starts = new DeskStarts({ store, leases, wire, goingBack, rest, begun });
+    this.#inTurn = new InTurn(store.levels, lag, (level, token) => this.#take(level, token), stir);
   }
 
-  /** Whether the next item of a key of this level that is settled now finds a claim here that waits for it, and nothing goes before it. */
-  goesOn(level: number): boolean {
-    if (this.#closed || this.#openDesk(false) === undefined) return false;
+  /**
+   * Whether the next item of a key of this level that is settled now finds a claim here that waits for it, and nothing goes before it.
+   *
+   * @param hasSlot it did when its settlement began: nobody else was given that slot since, though its claim may have been answered with
+   * other keys. A quick worker is back in a moment.
+   */
+  goesOn(level: number, hasSlot: boolean): boolean {
+    if (this.#closed) return false;
+    const open = hasSlot ? this.#desks.lacking(level) : this.#openDesk(false, level);
+    if (open === undefined && !(hasSlot && this.#wasJustAnswered())) return false;
     for (const fetched of this.#fetched) if (fetched.isFirst || fetched.level < level) return false;
-    for (const desk of this.#desks.values()) if (desk.hasEarlier(level)) return false;
-    return true;
+    return !this.#desks.hasEarlier(level);
   }
 
   /** Whether the next item of a key may begin before that is written. */
@@ -109,17 +107,24 @@ export class Claims {
   claim(request: ClaimRequest): Promise<readonly Grant[]> {
     if (request.signal.aborted || this.#closed) return Promise.resolve([]);
     if (request.once === true) this.#isOnce = true;
-    return new Promise((resolve) => {
-      const desk = this.#deskOf(request.worker, request.leaseMs);
+    return new Promise((resolve, reject) => {
+      const desk = this.#desks.of(request.worker, request.leaseMs);
       const giveUp = (): void => claim.answer([]);
+      const leave = (): void => {
+        request.signal.removeEventListener("abort", giveUp);
+        desk.claims.splice(desk.claims.indexOf(claim), 1);
+        // Will it come back?
+        this.#plan(QUICK_MS);
+      };
       const claim: WaitingClaim = {
         request,
         answer: (grants) => {
-          request.signal.removeEventListener("abort", giveUp);
-          desk.claims.splice(desk.claims.indexOf(claim), 1);
-          // Will it come back?
-          this.#plan(QUICK_MS);
+          leave();
           resolve(grants);
+        },
+        refuse: (error) => {
+          leave();
+          reject(error);
         },
       };
       request.signal.addEventListener("abort", giveUp);
@@ -130,9 +135,14 @@ export class Claims {
     });
   }
 
+  /** Nothing can be handed out, and whoever waits should know why. */
+  refuse(error: Error): void {
+    for (const { claims } of this.#desks.all()) for (const claim of claims.slice()) claim.refuse(error);
+  }
+
   /** A pull brought something. */
   arrive(level: number, pulled: Pulled): void {
-    if ((this.#asked[level] ?? 0) > 0) this.#asked[level] = (this.#asked[level] ?? 0) - 1;
+    this.#asking.arrived(level);
     const token = readToken(pulled);
     if (token === undefined) {
       // A message that Baton did not write must not keep its level from being handed out.
@@ -151,55 +161,61 @@ export class Claims {
     const level = token.seen.state.items[0]?.level ?? 0;
     if (!this.#lag.isPossible)
       for (let ahead = 0; ahead <= level; ahead += 1) if (!this.#pulls.isStanding(ahead)) return;
-    if (this.#lackingDesk() !== undefined) this.#receive(level, token);
+    if (this.#desks.lacking(level) !== undefined) this.#receive(level, token);
+  }
+
+  /**
+   * An item for an idle key, while a claim waits here and nothing else is ready: it is submitted and started by one write. If a pull brings
+   * something more urgent before that is heard of, that goes first, and the key goes back with no attempt counted. Undefined: the
+   * item has to come by its consumer. So it is in a cluster, where it would have to be looked whether something more urgent is ready.
+   */
+  startHere(key: string, item: KeyItem): Promise<Seen | undefined> | undefined {
+    const desk = this.#idleDesk();
+    return desk === undefined ? undefined : this.#starts.beginFirst(desk, key, item);
+  }
+
+  /** One with a slot for which nothing is ready, at any level. */
+  #idleDesk(): Desk | undefined {
+    if (this.#closed || this.#isOnce || this.#resting || this.#takingIn || this.#lag.isPossible) return undefined;
+    if (this.#fetched.length > 0 || this.#goingBack.size > 0 || this.#leases.goingOnCount > 0) return undefined;
+    for (let level = 0; level < this.#levels; level += 1) if (!this.#pulls.isStanding(level)) return undefined;
+    return this.#desks.waiting();
   }
 
   #receive(level: number, token: Token): void {
-    if (level > 0 && this.#lag.isPossible && !this.#impatient.has(level)) void this.#takeInTurn(level, token);
+    if (level > 0 && this.#lag.isPossible && !this.#asking.isOutOfTurn(level)) void this.#inTurn.add(level, token);
     else this.#take(level, token);
   }
 
-  /** Not before what is more urgent and was there first, unless that cannot be told. */
-  async #takeInTurn(level: number, token: Token): Promise<void> {
-    const unsure = this.#unsure[level];
-    if (unsure === undefined || unsure.push(token) > 1) return;
-    while (unsure.length > 0) {
-      // One look for all that come in one turn.
-      await Promise.resolve();
-      const { length } = unsure;
-      await this.#lag.caughtUp(level).catch(() => undefined);
-      for (const sure of unsure.splice(0, length)) this.#take(level, sure);
-    }
-    this.stir();
-  }
-
   #take(level: number, token: Token): void {
-    const isFirst = this.#impatient.has(level);
+    const isFirst = this.#asking.isOutOfTurn(level);
     const early = this.#closed || isFirst ? undefined : this.#earlyDesk(token);
-    const desk = this.#closed || early !== undefined ? undefined : this.#openDesk(isFirst);
+    const desk = this.#closed || early !== undefined ? undefined : this.#openDesk(isFirst, level);
     if (early !== undefined) this.#begin(early, { level, token, isFirst }, true);
     else if (desk !== undefined) this.#begin(desk, { level, token, isFirst });
     else if (!this.#closed && (isFirst || this.#mayKeep())) this.#keep(level, token, isFirst);
-    else this.#giveBack(token);
+    else this.#goingBack.add(token);
   }
 
   /** Whose worker will want it in a moment. One that was tried before is not started for nothing: it must not be blamed for a crash. */
   #earlyDesk({ seen }: Token): Desk | undefined {
     if (this.#isOnce || (seen.state.items[0]?.attempts ?? 0) > 0) return undefined;
-    for (const desk of this.#desks.values()) if (desk.ahead.depth > 0 && desk.lackAhead > 0) return desk;
-    return undefined;
+    return this.#desks.lackingAhead();
   }
 
   /** It was wanted when it was asked for. A worker that comes back for more at once, and is between two claims, will want it in a moment. */
   #mayKeep(): boolean {
-    const wasJustAnswered = this.#clock.monotonic() - this.#answeredAt < QUICK_MS;
-    return this.#isQuick && wasJustAnswered && this.#fetched.length < MOST_FETCHED;
+    return this.#isQuick && this.#wasJustAnswered() && this.#fetched.length < MOST_FETCHED;
+  }
+
+  #wasJustAnswered(): boolean {
+    return this.#clock.monotonic() - this.#answeredAt < QUICK_MS;
   }
 
   /** The next item of a key that was just settled, under a lease that was made with it. */
   reserve(held: Held): void {
     const since = this.#clock.monotonic();
-    this.#deskOf(held.worker, held.session.leaseMs).add({
+    this.#desks.of(held.worker, held.session.leaseMs).add({
       level: held.item?.level ?? 0,
       since,
       isFetched: false,
@@ -213,13 +229,11 @@ export class Claims {
 
   /** What was fetched or started for claims that have yet to come goes back. */
   giveBack(): void {
-    for (const { token } of this.#fetched.splice(0)) this.#giveBack(token);
-    for (const desk of this.#desks.values()) for (const coming of desk.takeEarly()) this.#release(coming);
-  }
-
-  #release(coming: Coming): void {
-    coming.isUnwanted = true;
-    if (coming.held !== undefined) this.#store.background(this.#leases.release(coming.held));
+    for (const { token } of this.#fetched.splice(0)) this.#goingBack.add(token);
+    for (const desk of this.#desks.all()) {
+      for (const coming of desk.promised) coming.isUnwanted = true;
+      for (const coming of desk.takeEarly()) this.#starts.release(coming);
+    }
   }
 
   /** Something may have changed: the pulls that stand may not know. */
@@ -240,27 +254,15 @@ export class Claims {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#goingBack.close();
     this.#timer?.cancel();
-    for (const { claims } of this.#desks.values()) for (const claim of claims.slice()) claim.answer([]);
-    for (const { token } of this.#fetched.splice(0)) this.#giveBack(token);
-    for (const unsure of this.#unsure) for (const token of unsure.splice(0)) this.#giveBack(token);
-    await Promise.allSettled(this.#starts);
-    const left = Array.from(this.#desks.values()).flatMap((desk) => desk.takeAll());
+    for (const { claims } of this.#desks.all()) for (const claim of claims.slice()) claim.answer([]);
+    for (const { token } of this.#fetched.splice(0)) this.#goingBack.add(token);
+    for (const token of this.#inTurn.takeAll()) this.#goingBack.add(token);
+    await this.#starts.close();
+    const left = Array.from(this.#desks.all()).flatMap((desk) => desk.takeAll());
     const releases = left.flatMap(({ held }) => (held === undefined ? [] : [this.#leases.release(held)]));
     await Promise.allSettled(releases);
-  }
-
-  #deskOf(worker: string, leaseMs: number): Desk {
-    let desk = this.#lastDesk;
-    if (desk?.worker === worker && desk.leaseMs === leaseMs) return desk;
-    const name = `${leaseMs} ${worker}`;
-    desk = this.#desks.get(name);
-    if (desk === undefined) {
-      desk = new Desk(worker, leaseMs, (coming, held) => this.#grant(coming, held));
-      this.#desks.set(name, desk);
-    }
-    this.#lastDesk = desk;
-    return desk;
   }
 
   #grant({ isFirst }: Coming, held: Held): Grant {
@@ -268,52 +270,52 @@ export class Claims {
     return this.#leases.grant(held);
   }
 
-  /** A slot that was promised to a level that has waited too long is not for anybody else. */
-  #openDesk(isFirst: boolean): Desk | undefined {
-    if (!isFirst && this.#impatient.size > 0) {
-      let open = -this.#promised();
-      for (const desk of this.#desks.values()) open += desk.open;
-      if (open <= 0) return undefined;
-    }
-    return this.#lackingDesk();
+  /** A slot that was promised to a level that has waited too long, or to a key that goes on, is not for anybody else. */
+  #openDesk(isFirst: boolean, level = 0): Desk | undefined {
+    const promised = isFirst ? 0 : this.#promised();
+    if (promised > 0 && this.#desks.open <= promised) return undefined;
+    return this.#desks.lacking(level);
   }
 
-  #lackingDesk(): Desk | undefined {
-    for (const desk of this.#desks.values()) if (desk.open > 0) return desk;
-    return undefined;
-  }
-
-  /** Slots of levels that have waited too long. */
+  /** Slots of levels that have waited too long, and of keys that go on as soon as that is written. */
   #promised(): number {
-    let promised = 0;
-    for (const level of this.#impatient) promised += this.#asked[level] ?? 0;
-    return promised;
+    return this.#leases.goingOnCount + this.#asking.askedOutOfTurn;
   }
 
   /** Slots that nothing on its way was asked for to fill; and, if told so, those that will come free in a moment, less what is early. */
   #lack(withAhead: boolean): number {
-    let lack = 0;
-    for (const desk of this.#desks.values()) lack += withAhead ? desk.lackAhead : desk.open;
-    for (const asked of this.#asked) lack -= asked;
-    for (const { length } of this.#unsure) lack -= length;
-    return lack;
+    const lack = withAhead ? this.#desks.lackAhead : this.#desks.open;
+    return lack - this.#asking.asked - this.#inTurn.count;
   }
 
-  #begin(desk: Desk, { level, token, isFirst }: Arrived, isEarly = false): void {
-    const since = this.#clock.monotonic();
-    const coming: Coming = { level, since, isFetched: true, isFirst, held: undefined, isUnwanted: false };
-    desk.add(coming, isEarly);
+  #begin(desk: Desk, arrived: Arrived, isEarly = false): void {
     this.#plan(SLOW_MS);
-    const start: Promise<void> = this.#start(token, desk).then((held) => {
-      coming.since = this.#clock.monotonic();
-      coming.held = held;
-      if (held === undefined) desk.forget(coming);
-      else if (coming.isUnwanted) this.#release(coming);
-      this.#plan(RESERVED_MS);
-      this.#starts.delete(start);
-      this.stir();
-    });
-    this.#starts.add(start);
+    this.#starts.begin(desk, arrived, isEarly);
+  }
+
+  #giveSoon(desk: Desk, coming: Coming): void {
+    if (this.#giveAtOnce(desk, coming)) return;
+    this.#plan(RESERVED_MS);
+    this.stir();
+  }
+
+  /** The only one that is on its way to a claim that waits, while nothing more urgent is asked for: there is nothing to choose. */
+  #giveAtOnce(desk: Desk, { level, held, isUnwanted }: Coming): boolean {
+    if (this.#closed || held === undefined || isUnwanted || desk.claims.length === 0) return false;
+    if (desk.coming !== 1 || this.#asking.isAnyOutOfTurn) return false;
+    for (let above = 0; above <= level; above += 1)
+      if (this.#asking.countAt(above) > 0 || this.#inTurn.hasAny(above)) return false;
+    desk.gather(level, 0, this.#clock.monotonic());
+    this.#answer(desk);
+    // Its handler begins first.
+    process.nextTick(() => this.stir());
+    return true;
+  }
+
+  #answer(desk: Desk): void {
+    if (desk.giving.length === 0) return;
+    this.#answeredAt = this.#clock.monotonic();
+    desk.answer(this.#answeredAt);
   }
 
   #keep(level: number, token: Token, isFirst: boolean): void {
@@ -327,7 +329,7 @@ export class Claims {
     let from = 0;
     for (; from < this.#fetched.length; from += 1) {
       const fetched = this.#fetched[from];
-      const desk = fetched === undefined ? undefined : this.#openDesk(fetched.isFirst);
+      const desk = fetched === undefined ? undefined : this.#openDesk(fetched.isFirst, fetched.level);
       if (desk === undefined || fetched === undefined) break;
       this.#begin(desk, fetched);
     }
@@ -347,23 +349,21 @@ export class Claims {
         });
       return;
     }
-    if (!this.#resting) this.#askImpatient();
+    if (!this.#resting) this.#askOutOfTurn();
     this.#startFetched();
-    for (const desk of this.#desks.values()) desk.gatherFirst();
-    for (let level = 0; level < this.#store.levels; level += 1) {
-      const isWhole = this.#gather(level);
-      const asking = this.#asking[level] ?? 0;
+    for (const desk of this.#desks.all()) desk.gatherFirst();
+    for (let level = 0; level < this.#levels; level += 1) {
+      const isWhole = this.#desks.gather(level, this.#promised(), this.#clock.monotonic());
+      const asking = this.#asking.countAt(level);
       // More of it may come in a moment.
-      if (asking >= this.#mostAsking(level) || (this.#unsure[level] ?? []).length > 0) break;
+      if (asking >= this.#mostAsking(level) || this.#inTurn.hasAny(level)) break;
       const want = this.#pulls.isStanding(level) || this.#resting ? 0 : this.#wantAt(level);
-      if (want > 0) void this.#ask(level, want);
+      if (want > 0) void this.#asking.ask(level, want, this.#desks.isGiving);
       if (want > 0 || asking > 0 || !isWhole) break;
     }
-    for (const desk of this.#desks.values()) {
+    for (const desk of this.#desks.all()) {
       if (desk.giving.length === 0) continue;
-      this.#answeredAt = this.#clock.monotonic();
-      desk.answeredAt = this.#answeredAt;
-      desk.claims[0]?.answer(desk.giving.splice(0));
+      this.#answer(desk);
       // The next claim is answered in a turn of its own.
       if (desk.claims.length > 0 && desk.coming > 0) this.stir();
     }
@@ -376,89 +376,16 @@ export class Claims {
     return Math.max(lack - count, count > 0 && lack > 0 && level < next ? 1 : 0);
   }
 
-  /** What of one level can be given out. False: something of it comes in a moment, and what is less urgent has to wait. */
-  #gather(level: number): boolean {
-    const now = this.#clock.monotonic();
-    const promised = this.#promised();
-    let isWhole = true;
-    for (const desk of this.#desks.values()) if (!desk.gather(level, promised, now)) isWhole = false;
-    return isWhole;
-  }
-
   /** For a worker that is quick a second ask goes out before the first is answered: otherwise the server would stand still in between. */
   #mostAsking(level: number): number {
-    if (this.#impatient.has(level)) return 1;
-    for (const desk of this.#desks.values()) if (desk.ahead.depth > 0) return MOST_ASKING;
-    return 1;
-  }
-
-  async #ask(level: number, want: number): Promise<void> {
-    const count = (counts: number[], more: number): number =>
-      (counts[level] = Math.max(0, (counts[level] ?? 0) + more));
-    let missing = want;
-    count(this.#asking, 1);
-    count(this.#asked, want);
-    try {
-      // The server works off pulls and what is given back apart: what is behind it would overtake what is not back yet.
-      if (this.#goingBack.size > 0) await Promise.all(this.#goingBack);
-      const { found, newest } = await this.#pulls.quick(level, want);
-      this.#seenAt[level] = newest === undefined || newest.left === 0 ? this.#clock.wall() : newest.at;
-      count(this.#asked, found - want);
-      missing = 0;
-      if (found >= want || (await this.#lag.wasBehind(level, newest?.sequence))) return;
-      // What comes for another ask would be taken for what comes for this one.
-      if ((this.#asking[level] ?? 0) === 1) this.#pulls.stand(level, 1);
-    } catch {
-      this.#rest();
-    } finally {
-      count(this.#asked, -missing);
-      if (count(this.#asking, -1) === 0) this.#asked[level] = 0;
-      this.#impatient.delete(level);
-      this.stir();
-    }
+    return this.#desks.isAhead && !this.#asking.isOutOfTurn(level) ? MOST_ASKING : 1;
   }
 
   /** Some grants go out of turn to the level that has waited longest, if that is longer than its patience. */
-  #askImpatient(): void {
-    const lack = this.#lack(false) - this.#leases.goingOn.count;
-    if (lack <= 0) return;
-    const [patienceMs] = Array.from(this.#desks.values()).flatMap(({ claims }) =>
-      claims.map(({ request }) => request.patienceMs),
-    );
-    if (patienceMs === undefined) return;
-    const now = this.#clock.wall();
-    const waited = this.#seenAt.map((at, level) => (this.#pulls.isStanding(level) ? 0 : now - at));
-    const longest = Math.max(...waited.slice(1));
-    if (longest <= patienceMs) {
-      this.#turns.forget();
-      return;
-    }
-    const level = waited.lastIndexOf(longest);
-    const turns = (this.#asking[level] ?? 0) > 0 ? 0 : this.#turns.take(lack);
-    if (turns === 0) return;
-    this.#impatient.add(level);
-    void this.#ask(level, turns);
-  }
-
-  /** Undefined: there is nothing to be given out. */
-  async #start(token: Token, { worker, leaseMs }: Desk): Promise<Held | undefined> {
-    try {
-      const held = await this.#leases.start(token, worker, leaseMs);
-      if (held === undefined) {
-        const found = await this.#store.read(token.key);
-        // Still what the key is known by, but not for this try: it comes back.
-        if (announcedBy(found) === token.seen.sequence) this.#giveBack(token);
-        else if (token.delivery !== undefined) this.#wire.publish(token.delivery.reply, "+ACK");
-        return undefined;
-      }
-      if (held.item?.id === undefined || !(await this.#store.isVoid(held.item))) return held;
-      // What is not to run is dropped without a word.
-      await this.#leases.drop(held);
-    } catch {
-      // It is delivered again, to whoever asks then.
-      this.#rest();
-    }
-    return undefined;
+  #askOutOfTurn(): void {
+    const lack = this.#lack(false) - this.#leases.goingOnCount;
+    const patienceMs = lack <= 0 ? undefined : this.#desks.patienceMs;
+    if (patienceMs !== undefined) this.#asking.askOutOfTurn(lack, patienceMs);
   }
 
   #rest(): void {
@@ -484,41 +411,13 @@ export class Claims {
     this.#timer = undefined;
     if (this.#closed) return;
     const now = this.#clock.monotonic();
-    for (const { token } of this.#fetched.filter(({ since }) => now - since >= QUICK_MS)) this.#giveBack(token);
+    for (const { token } of this.#fetched.filter(({ since }) => now - since >= QUICK_MS)) this.#goingBack.add(token);
     this.#fetched = this.#fetched.filter(({ since }) => now - since < QUICK_MS);
-    let next = Math.min(...this.#fetched.map(({ since }) => since + QUICK_MS));
-    for (const [name, desk] of this.#desks) {
-      const goneAt = desk.claims.length > 0 ? Number.POSITIVE_INFINITY : desk.answeredAt + QUICK_MS;
-      if (now >= goneAt) desk.ahead.end();
-      for (const coming of desk.takeUnwanted(now)) this.#release(coming);
-      next = Math.min(next, desk.nextLook(now), now >= goneAt ? Number.POSITIVE_INFINITY : goneAt);
-      if (now < goneAt || desk.coming > 0) continue;
-      this.#desks.delete(name);
-      this.#lastDesk = undefined;
-    }
+    const next = Math.min(
+      this.#desks.letGo(now, (coming) => this.#starts.release(coming)),
+      ...this.#fetched.map(({ since }) => since + QUICK_MS),
+    );
     if (next !== Number.POSITIVE_INFINITY) this.#plan(next - now + 1);
     this.stir();
-  }
-
-  #giveBack({ delivery }: Token): void {
-    if (delivery === undefined) return;
-    if (this.#closed) {
-      this.#wire.publish(delivery.reply, "-NAK");
-      return;
-    }
-    const back: Promise<void> = this.#store.js
-      .confirm(delivery.reply, "-NAK")
-      .catch(() => undefined)
-      .finally(() => this.#goingBack.delete(back));
-    this.#goingBack.add(back);
-  }
-}
-
-function readToken({ consumer, data, reply, sequence, subject }: Pulled): Token | undefined {
-  try {
-    const seen = { sequence, state: decodeState(data, sequence) };
-    return { key: lastToken(subject), seen, delivery: { consumer, reply } };
-  } catch {
-    return undefined;
   }
 }

@@ -98,29 +98,28 @@ class BodyReader {
   }
 }
 
-/** As text where all payloads are. */
+/** As text where all payloads are. By hand, as JSON would make it: each start and each end of an item is one of these. */
 export function encodeState(state: KeyState): Uint8Array | string {
   const bodies = new Bodies();
-  const line: StateLine = { k: state.kind, n: state.nonce };
   let items = "";
   for (const item of state.items) {
     items += items === "" ? textOf(item) : `,${textOf(item)}`;
     bodies.parts.push(item.payload.body);
   }
-  if (state.taken.length > 0) line.t = state.taken;
-  if (state.takenLeft > 0) line.tl = state.takenLeft;
-  if (state.cut.length > 0) line.x = state.cut;
-  if (state.announced !== 0) line.an = state.announced;
-  if (state.more !== false) line.m = state.more === true ? 1 : 2;
-  if (state.line !== NOTHING.line) line.ll = state.line;
-  if (state.paused) line.p = 1;
-  if (state.lease !== undefined) line.c = leaseLine(state.lease);
-  if (state.wanted.length > 0) line.wa = state.wanted.map(leaseLine);
-  if (state.below.length > 0) line.b = state.below;
-  if (state.recordBelow) line.r = 1;
-  if (state.todo.length > 0) line.do = state.todo.map((todo) => todoLine(todo, bodies));
-  if (items === "") return join(JSON.stringify(line), bodies);
-  return join(`${JSON.stringify(line).slice(0, -1)},"i":[${items}]}`, bodies);
+  let line = `{"k":"${state.kind}","n":"${state.nonce}"`;
+  if (state.taken.length > 0) line += `,"t":${JSON.stringify(state.taken)}`;
+  if (state.takenLeft > 0) line += `,"tl":${state.takenLeft}`;
+  if (state.cut.length > 0) line += `,"x":${JSON.stringify(state.cut)}`;
+  if (state.announced !== 0) line += `,"an":${state.announced}`;
+  if (state.more !== false) line += state.more === true ? ',"m":1' : ',"m":2';
+  if (state.line !== NOTHING.line) line += `,"ll":${state.line}`;
+  if (state.paused) line += ',"p":1';
+  if (state.lease !== undefined) line += `,"c":${leaseText(state.lease)}`;
+  if (state.wanted.length > 0) line += `,"wa":[${state.wanted.map(leaseText).join(",")}]`;
+  if (state.below.length > 0) line += `,"b":${JSON.stringify(state.below)}`;
+  if (state.recordBelow) line += ',"r":1';
+  if (state.todo.length > 0) line += `,"do":${JSON.stringify(state.todo.map((todo) => todoLine(todo, bodies)))}`;
+  return join(items === "" ? `${line}}` : `${line},"i":[${items}]}`, bodies);
 }
 
 /** The first message of a key. Its own nonce is its item's, and not written twice. */
@@ -313,12 +312,12 @@ function readItem(line: ItemLine, bodies: BodyReader, sequence: number): KeyItem
   });
 }
 
-function leaseLine(lease: StateLease): LeaseLine {
-  const line: LeaseLine = { s: lease.session, w: lease.worker, t: lease.since, l: lease.leaseMs, n: lease.nonce };
-  if (lease.fence !== 0) line.f = lease.fence;
-  if (lease.progress !== undefined) line.g = lease.progress;
-  if (lease.cancelRequested) line.c = 1;
-  return line;
+function leaseText({ session, worker, since, leaseMs, nonce, fence, progress, cancelRequested }: StateLease): string {
+  const rest =
+    (fence === 0 ? "" : `,"f":${fence}`) +
+    (progress === undefined ? "" : `,"g":${progress}`) +
+    (cancelRequested ? ',"c":1' : "");
+  return `{"s":"${session}","w":${JSON.stringify(worker)},"t":${since},"l":${leaseMs},"n":"${nonce}"${rest}}`;
 }
 
 function readLease(line: LeaseLine, sequence: number): StateLease {

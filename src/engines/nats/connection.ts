@@ -11,6 +11,7 @@ import {
   type NodeConnectionOptions,
   PermissionViolationError,
 } from "@nats-io/transport-node";
+import { systemClock } from "../../domain/clock.ts";
 import { BatonError, InvalidInput } from "../../domain/errors.ts";
 import type { NatsOptions } from "./options.ts";
 import { Outbox } from "./outbox.ts";
@@ -117,7 +118,7 @@ function versionAt(address: string): Promise<string | undefined> {
 /** @param own whether the connection is closed with the wire */
 export function wireOf(connection: NatsConnection, own: boolean): Wire {
   const listeners = new Set<(up: boolean) => void>();
-  const outbox = new Outbox(connection);
+  const outbox = new Outbox(connection, systemClock);
   const deniedListeners = new Set<(denied: Denied) => void>();
   void listen(
     connection,

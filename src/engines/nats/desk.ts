@@ -11,6 +11,7 @@ export const SLOW_MS = 1_000;
 export interface WaitingClaim {
   readonly request: ClaimRequest;
   readonly answer: (grants: readonly Grant[]) => void;
+  readonly refuse: (error: Error) => void;
 }
 
 /** A key that is being started, or was, for a claim that waits or will come in a moment. */
@@ -34,6 +35,10 @@ export class Desk {
   readonly ahead: Ahead = new Ahead();
   /** What the claim that is first is answered with, at the end of the turn. */
   readonly giving: Grant[] = [];
+  /** Submitted here, and being started by the same write. */
+  readonly promised: Set<Coming> = new Set();
+  /** Slots that the last answer left free, until their worker asks again. */
+  #spare = 0;
   /** Of the last answer. */
   answeredAt: number = Number.NEGATIVE_INFINITY;
   readonly #grant: (coming: Coming, held: Held) => Grant;
@@ -62,6 +67,18 @@ export class Desk {
     return Math.max(0, this.wanted - this.#line.length);
   }
 
+  /** Slots for something of this level: what is on its way to be started here goes before it, unless it is less urgent. */
+  openAt(level: number): number {
+    let open = this.open;
+    for (const coming of this.promised) if (coming.level <= level) open -= 1;
+    return open;
+  }
+
+  /** Whether one that was submitted here still finds its slot: one that waits, or one whose worker is about to ask again. */
+  get hasRoom(): boolean {
+    return this.open > 0 || (this.claims.length === 0 && this.#spare > this.coming);
+  }
+
   /** Slots that nothing will fill, with those that will come free in a moment. */
   get lackAhead(): number {
     return Math.max(0, this.wanted + this.ahead.depth - this.coming);
@@ -77,7 +94,17 @@ export class Desk {
     return level > 0 && this.#early.some((coming) => coming.level < level);
   }
 
+  /** The claim that is first hears of what there is for it. */
+  answer(now: number): void {
+    const [claim] = this.claims;
+    const grants = this.giving.splice(0);
+    this.answeredAt = now;
+    this.#spare = (claim?.request.max ?? 0) - grants.length;
+    claim?.answer(grants);
+  }
+
   ask(claim: WaitingClaim, now: number): void {
+    this.#spare = 0;
     this.claims.push(claim);
     this.ahead.ask(this.#fetched, now - this.answeredAt, !this.#early.some(({ held }) => held !== undefined));
   }

@@ -4,15 +4,16 @@ import type * as port from "../../engine/port.ts";
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
-import { check } from "./check.ts";
-import { JetStream } from "./jetstream.ts";
+import { check, durability } from "./check.ts";
+import { type ConsumerInfo, JetStream } from "./jetstream.ts";
+import { Keeper } from "./keeper.ts";
 import { Nonces } from "./nonce.ts";
-import { cancel, keyOfItem, pauseKey, revive } from "./operate.ts";
+import { cancel, isGone, keyOfItem, pauseKey, revive } from "./operate.ts";
 import { type StoreOptions, type StoreSettings, parseStoreOptions } from "./options.ts";
 import { QueueRoom } from "./queue-room.ts";
 import { NatsRegister } from "./register.ts";
 import { Lost, Requests } from "./requests.ts";
-import { declareQueue, pauseQueue, readQueue, setUpQueue, setUpShared } from "./setup.ts";
+import { declareQueue, pauseQueue, type QueueRecord, readQueue } from "./setup.ts";
 import { lastToken, Subjects } from "./subjects.ts";
 import type { Wire } from "./wire.ts";
 
@@ -22,6 +23,8 @@ const RECHECK_MS = 50;
 const SAFETY_MS = 5_000;
 
 const CLOSE_MS = 3_000;
+/** An item that is nowhere is looked for again after this. */
+const GONE_MS = 500;
 
 export interface EngineParts {
   readonly wire: Wire;
@@ -48,7 +51,7 @@ export class NatsEngine implements port.Engine {
   /** What locks are kept in. */
   readonly register: Register;
   readonly #locks: Locks;
-  #shared: Promise<void> | undefined;
+  readonly #keeper: Keeper;
 
   constructor({ wire, options, clock = systemClock, name = randomName(), random }: EngineParts) {
     this.#wire = wire;
@@ -64,6 +67,14 @@ export class NatsEngine implements port.Engine {
       (ms) => pause(clock, ms),
       () => wire.server,
     );
+    this.#keeper = new Keeper({
+      js: this.#js,
+      wire,
+      clock,
+      subjects: this.#subjects,
+      settings: this.#settings,
+      rooms: this.#rooms,
+    });
     this.register = new NatsRegister({
       js: this.#js,
       wire,
@@ -72,7 +83,7 @@ export class NatsEngine implements port.Engine {
       subjects: this.#subjects,
       run: (what, work) =>
         this.#run(what, async () => {
-          await this.#setUp();
+          await this.#keeper.setUpShared();
           return await work();
         }),
     });
@@ -86,14 +97,19 @@ export class NatsEngine implements port.Engine {
   }
 
   submit(submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
-    return this.#run("a submission", () => {
-      const [first] = submissions;
-      const room = first === undefined ? undefined : this.#rooms.get(first.queue);
-      if (room !== undefined && submissions.every(({ queue }) => queue === first?.queue))
-        return room.submitter.submit(submissions);
-      return this.#submitApart(submissions);
-    });
+    const [first] = submissions;
+    const room = first === undefined ? undefined : this.#rooms.get(first.queue);
+    if (first !== undefined && room !== undefined && submissions.length === 1 && !this.#closing.signal.aborted)
+      return room.submitter.submitOne(first, this.#guard);
+    return this.#guard(() =>
+      room !== undefined && submissions.every(({ queue }) => queue === first?.queue)
+        ? room.submitter.submit(submissions)
+        : this.#submitApart(submissions),
+    );
   }
+
+  readonly #guard = (work: () => Promise<readonly port.SubmitResult[]>): Promise<readonly port.SubmitResult[]> =>
+    this.#run("a submission", work);
 
   async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     this.#checkOpen();
@@ -132,9 +148,17 @@ export class NatsEngine implements port.Engine {
       const giveUp = (): void => stir.now();
       over.addEventListener("abort", giveUp);
       try {
-        for (;;) {
+        for (let missed = false; ;) {
           const report = await room.inspector.find(id);
-          if (report === undefined) return undefined;
+          if (report === undefined) {
+            if (!(await isGone(room.store, id))) return undefined;
+            if (missed) throw gone(queue, id);
+            missed = true;
+            // One that was delayed may just be on its way to its key.
+            await pause(this.#clock, GONE_MS);
+            continue;
+          }
+          missed = false;
           if (report.outcome !== undefined || over.aborted) return report.outcome;
           await stir.wait(RECHECK_MS, SAFETY_MS, over);
         }
@@ -163,14 +187,15 @@ export class NatsEngine implements port.Engine {
         await pauseKey(room.store, key, paused);
         return;
       }
-      await this.#js.again(() => pauseQueue(this.#js, this.#subjects, queue, paused));
+      const restore = (): Promise<boolean> => this.#keeper.restoreConsumers(queue);
+      await this.#js.again(() => pauseQueue(this.#js, this.#subjects, queue, paused, restore));
       room.knowPaused(paused);
     });
   }
 
   async queues(request: { readonly queue?: string }): Promise<readonly port.QueueReport[]> {
     return await this.#run("a look", async () => {
-      await this.#setUp();
+      await this.#keeper.setUpShared();
       const subjects = await this.#js.subjects(this.#subjects.shared, this.#subjects.allQueueRecords);
       const names = [...subjects.keys()]
         .map(lastToken)
@@ -208,6 +233,12 @@ export class NatsEngine implements port.Engine {
     return await this.#run("a check", () => check(this.#js, this.#wire, this.#subjects, this.#settings, this.#clock));
   }
 
+  get caution(): port.Finding | undefined {
+    const { config } = this.#keeper;
+    const finding = config === undefined ? undefined : durability(config);
+    return finding?.severity === "ok" ? undefined : finding;
+  }
+
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     // A server that is away must not keep a process from ending.
@@ -226,23 +257,16 @@ export class NatsEngine implements port.Engine {
   }
 
   async #declare(queue: string, levels: readonly string[] | undefined): Promise<QueueRoom> {
-    await this.#setUp();
+    await this.#keeper.setUpShared();
     const record = await declareQueue(this.#js, this.#subjects, queue, levels);
     const known = this.#rooms.get(queue);
     if (known !== undefined) return known;
-    const own = this.#subjects.of(queue);
     let declaring = this.#declaring.get(queue);
     if (declaring === undefined) {
-      declaring = setUpQueue(
-        this.#js,
-        own,
-        record.levels.length,
-        this.#subjects.shared,
-        this.#settings,
-        Math.floor(this.#clock.wall()),
-      )
-        .then(() => {
-          const room = this.#openRoom(queue, record);
+      declaring = this.#js
+        .again(() => this.#keeper.setUpQueue(queue, record, record.isNew))
+        .then((consumers) => {
+          const room = this.#openRoom(queue, record, consumers);
           this.#rooms.set(queue, room);
           return room;
         })
@@ -259,7 +283,7 @@ export class NatsEngine implements port.Engine {
     return await this.#declare(queue, record.levels);
   }
 
-  #openRoom(queue: string, record: { readonly levels: readonly string[]; readonly paused: boolean }): QueueRoom {
+  #openRoom(queue: string, record: QueueRecord, consumers: readonly ConsumerInfo[]): QueueRoom {
     return new QueueRoom({
       queue,
       record,
@@ -271,17 +295,9 @@ export class NatsEngine implements port.Engine {
       subjects: this.#subjects.of(queue),
       shared: this.#subjects.shared,
       inbox: this.#inbox,
+      consumers,
+      restore: () => this.#keeper.restoreConsumers(queue),
     });
-  }
-
-  async #setUp(): Promise<void> {
-    this.#shared ??= setUpShared(this.#js, this.#subjects, this.#settings, Math.floor(this.#clock.wall()));
-    try {
-      await this.#shared;
-    } catch (error) {
-      this.#shared = undefined;
-      throw error;
-    }
   }
 
   /** Entries for several queues, or for some that were not declared: each is answered for itself. */
@@ -355,6 +371,14 @@ class Stir {
     this.#wake = undefined;
     this.#stirred = false;
   }
+}
+
+function gone(queue: string, id: string): BatonError {
+  return new BatonError(
+    "STORE_CORRUPT",
+    `Item ${id} is gone: somebody deleted the stream of queue ${queue} after it was accepted. Nobody will run it. ` +
+      "Submit it again under another id.",
+  );
 }
 
 function undeclared(queue: string): InvalidInput {

@@ -6,9 +6,10 @@ import { Bell } from "../../locks/bell.ts";
 import { asError } from "./as-error.ts";
 import { tokenOf } from "./key-token.ts";
 import type { KeyStore } from "./key-store.ts";
-import type { Leases, Wish } from "./leases.ts";
+import type { Leases } from "./leases.ts";
 import { Lost } from "./requests.ts";
 import type { Watches } from "./watches.ts";
+import type { Wish } from "./wishes.ts";
 
 /** What is heard of a key can be lost; then it is looked at after this. */
 const SAFETY_MS = 5_000;

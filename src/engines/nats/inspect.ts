@@ -167,7 +167,7 @@ export class Inspector {
           max_waiting: 1,
           inactive_threshold: COUNTER_IDLE_NS,
         });
-        return (ready?.num_pending ?? 0) + (ready?.num_ack_pending ?? 0) + line.num_pending;
+        return (ready?.num_pending ?? 0) + (ready?.num_ack_pending ?? 0) + (line?.num_pending ?? 0);
       }),
     );
     let running = 0;

@@ -3,7 +3,7 @@ import { BatonError } from "../../domain/errors.ts";
 import { asError } from "./as-error.ts";
 import { ownJson, textOfBytes } from "./own-json.ts";
 import { type PutOptions, putHeaders } from "./headers.ts";
-import { Lost, type Requests } from "./requests.ts";
+import { Lost, type Requests, Unserved } from "./requests.ts";
 import type { Delivery, ServerFacts } from "./wire.ts";
 
 export interface Stored {
@@ -36,6 +36,9 @@ export class ApiError extends BatonError {
   }
 }
 
+/** Is told a subject, or what was asked of the API, that nobody serves. True: it was gone, and has been made anew. */
+export type Restore = (what: string) => Promise<boolean>;
+
 interface ApiReply {
   readonly error?: { readonly code: number; readonly err_code?: number; readonly description?: string };
 }
@@ -47,6 +50,9 @@ const NO_MESSAGE = new Set([10_037, 10_043, 10_057]);
 const NO_STREAM = 10_059;
 const NO_CONSUMER = 10_014;
 const STREAM_EXISTS = 10_058;
+const CONSUMER_EXISTS = 10_148;
+/** What is to be removed, or the whole stream. */
+const GONE = new Set([...NO_MESSAGE, NO_STREAM]);
 /** The server, the account or the stream has no room left; 10,077 also for what a full disk makes fail. */
 const NO_ROOM = new Set([10_002, 10_023, 10_028, 10_047, 10_077]);
 /** The server or the stream's leader is not there for the moment. */
@@ -69,12 +75,24 @@ export class JetStream {
   readonly #homes = new Map<string, string>();
   /** The server that the connection leads to now. */
   readonly #server: () => ServerFacts;
+  #restore: Restore = () => Promise.resolve(false);
+  #highest = 0;
 
   constructor(requests: Requests, api: string, pause: (ms: number) => Promise<void>, server: () => ServerFacts) {
     this.#server = server;
     this.#requests = requests;
     this.#api = api;
     this.#pause = pause;
+  }
+
+  /** Who makes anew what somebody deleted. */
+  restoreBy(restore: Restore): void {
+    this.#restore = restore;
+  }
+
+  /** The highest sequence that was given to a write of this process, of all streams. */
+  get highest(): number {
+    return this.#highest;
   }
 
   readByLeader(stream: string): void {
@@ -115,7 +133,9 @@ export class JetStream {
   ): void {
     const answer = (reply: Delivery): void => {
       try {
-        resolve(putResultOf(subject, reply));
+        const result = putResultOf(subject, reply);
+        if (!result.refused && result.sequence > this.#highest) this.#highest = result.sequence;
+        resolve(result);
       } catch (error) {
         reject(asError(error));
       }
@@ -128,13 +148,14 @@ export class JetStream {
     return await this.again(() => this.put(subject, data, options));
   }
 
-  /** Repeats what can be repeated, while replies are lost. */
+  /** Repeats what can be repeated, while replies are lost. Where a stream is gone, it is made anew. */
   async again<T>(ask: () => Promise<T>): Promise<T> {
     for (let left = MOST_TRIES; ; left -= 1) {
       try {
         return await ask();
       } catch (error) {
         if (!(error instanceof Lost) || left <= 1) throw error;
+        if (error instanceof Unserved && (await this.#restore(error.subject))) continue;
         await this.#pause(100 * 2 ** (MOST_TRIES - left));
       }
     }
@@ -186,7 +207,7 @@ export class JetStream {
   /** Removes one message. False: it was gone. */
   async remove(stream: string, sequence: number): Promise<boolean> {
     return await this.again(async () => {
-      const answer = await this.#ask(`STREAM.MSG.DELETE.${stream}`, { seq: sequence, no_erase: true }, NO_MESSAGE);
+      const answer = await this.#ask(`STREAM.MSG.DELETE.${stream}`, { seq: sequence, no_erase: true }, GONE);
       return answer !== undefined;
     });
   }
@@ -194,7 +215,9 @@ export class JetStream {
   /** Removes all messages on a subject that come before a sequence. */
   async purge(stream: string, filter: string, before?: number): Promise<number> {
     const request = before === undefined ? { filter } : { filter, seq: before };
-    const answer = await this.again(() => this.#ask<{ purged: number }>(`STREAM.PURGE.${stream}`, request));
+    const answer = await this.again(() =>
+      this.#ask<{ purged: number }>(`STREAM.PURGE.${stream}`, request, new Set([NO_STREAM])),
+    );
     return answer?.purged ?? 0;
   }
 
@@ -212,7 +235,12 @@ export class JetStream {
   }
 
   async streamInfo(stream: string): Promise<StreamInfo | undefined> {
-    return await this.again(() => this.#ask<StreamInfo>(`STREAM.INFO.${stream}`, {}, new Set([NO_STREAM])));
+    return await this.again(() => this.streamInfoOnce(stream));
+  }
+
+  /** One try. */
+  async streamInfoOnce(stream: string): Promise<StreamInfo | undefined> {
+    return await this.#ask<StreamInfo>(`STREAM.INFO.${stream}`, {}, new Set([NO_STREAM]));
   }
 
   /** Undefined: a stream of that name is there already, made otherwise. */
@@ -222,24 +250,33 @@ export class JetStream {
     );
   }
 
-  async createConsumer(stream: string, config: ConsumerConfig): Promise<ConsumerInfo> {
-    const request = { stream_name: stream, config };
-    const info = await this.again(() =>
-      this.#ask<ConsumerInfo>(`CONSUMER.DURABLE.CREATE.${stream}.${config.durable_name}`, request),
+  /** Undefined: one of that name is there already, made otherwise, or there is no such stream. */
+  async createConsumer(stream: string, config: ConsumerConfig): Promise<ConsumerInfo | undefined> {
+    // Without the action, one that exists would be changed.
+    const request = { stream_name: stream, config, action: "create" };
+    return await this.again(() =>
+      this.#ask<ConsumerInfo>(
+        `CONSUMER.DURABLE.CREATE.${stream}.${config.durable_name}`,
+        request,
+        new Set([CONSUMER_EXISTS, NO_STREAM]),
+      ),
     );
-    if (info === undefined) throw new Error("A consumer was created without an answer.");
-    return info;
   }
 
+  /** Undefined: there is none, or no such stream. */
   async consumerInfo(stream: string, consumer: string): Promise<ConsumerInfo | undefined> {
     return await this.again(() =>
-      this.#ask<ConsumerInfo>(`CONSUMER.INFO.${stream}.${consumer}`, {}, new Set([NO_CONSUMER])),
+      this.#ask<ConsumerInfo>(`CONSUMER.INFO.${stream}.${consumer}`, {}, new Set([NO_CONSUMER, NO_STREAM])),
     );
   }
 
-  async pauseConsumer(stream: string, consumer: string, until: number): Promise<void> {
+  /** False: there is no such consumer. */
+  async pauseConsumer(stream: string, consumer: string, until: number): Promise<boolean> {
     const request = { pause_until: new Date(until).toISOString() };
-    await this.again(() => this.#ask(`CONSUMER.PAUSE.${stream}.${consumer}`, request));
+    const paused = await this.again(() =>
+      this.#ask(`CONSUMER.PAUSE.${stream}.${consumer}`, request, new Set([NO_CONSUMER])),
+    );
+    return paused !== undefined;
   }
 
   /** One try. Throws `Lost` unless the server said that it has the acknowledgement, or that the delivery is back. */
@@ -248,10 +285,17 @@ export class JetStream {
     if (status !== 0) throw new Lost(reply);
   }
 
-  /** Acknowledges, and waits until the message is gone. Where no consumer answers, it is removed without one. */
+  /**
+   * Acknowledges, and waits until the message is gone. Where no consumer answers, it is removed without one: a consumer that was made anew
+   * says nothing to the acknowledgement of a delivery that it has not repeated yet.
+   */
   async acknowledge(reply: string, stream: string, sequence: number): Promise<void> {
-    const { status } = await this.again(() => this.#requests.send(reply, "+ACK"));
-    if (status !== 0) await this.remove(stream, sequence);
+    try {
+      await this.confirm(reply);
+    } catch (error) {
+      if (!(error instanceof Lost)) throw error;
+      await this.remove(stream, sequence);
+    }
   }
 
   nextMessages(stream: string, consumer: string): string {
@@ -268,6 +312,7 @@ export class JetStream {
     const subject = `${this.#api}.DIRECT.GET.${stream}`;
     const reply = await this.#requests.send(subject, JSON.stringify(request));
     if (reply.status === 404) return undefined;
+    if (reply.status === 503) throw new Unserved(`DIRECT.GET.${stream}`);
     if (reply.status !== 0) throw unanswered(subject, reply);
     return storedOf(reply);
   }
@@ -293,6 +338,7 @@ export class JetStream {
         found.push(storedOf(reply));
         return true;
       });
+      if (end.status === 503) throw new Unserved(`DIRECT.GET.${stream}`);
       if (end.status !== 204 && end.status !== 404) throw unanswered(subject, end);
       if (!whole || (end.status === 204 && !follows(end))) throw new Lost(subject);
       return found;
@@ -308,6 +354,7 @@ export class JetStream {
     if (answer.error === undefined) return answer;
     const number = answer.error.err_code ?? answer.error.code;
     if (none.has(number)) return undefined;
+    if (number === NO_STREAM) throw new Unserved(what);
     if (NOT_NOW.has(number)) throw new Lost(subject);
     throw new ApiError(subject, number, answer.error.description ?? "");
   }
@@ -316,7 +363,7 @@ export class JetStream {
 function putResultOf(subject: string, reply: Delivery): PutResult {
   const sequence = sequenceOf(reply.data);
   if (sequence !== undefined) return { refused: false, sequence };
-  if (reply.status === 503) throw new Lost(subject);
+  if (reply.status === 503) throw new Unserved(subject);
   const answer = ownJson<ApiReply & { readonly seq: number }>(textOfBytes(reply.data));
   if (answer.error === undefined) return { refused: false, sequence: answer.seq };
   const number = answer.error.err_code ?? answer.error.code;
@@ -395,6 +442,9 @@ export interface StreamInfo {
     readonly subjects?: Readonly<Record<string, number>>;
   };
   readonly total?: number;
+  readonly created: string;
+  /** The server's clock. */
+  readonly ts?: string;
   readonly cluster?: {
     readonly leader?: string;
     readonly replicas?: readonly { name: string; current: boolean; offline?: boolean }[];
@@ -410,9 +460,12 @@ export interface ConsumerConfig {
   readonly max_ack_pending: number;
   readonly max_waiting: number;
   readonly inactive_threshold?: number;
+  readonly pause_until?: string;
 }
 
 export interface ConsumerInfo {
+  /** One that was deleted and made anew has another moment here. */
+  readonly created: string;
   readonly config: ConsumerConfig;
   readonly num_pending: number;
   readonly num_ack_pending: number;

@@ -5,13 +5,14 @@
 import { type Clock, pause } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import { ASSIGNED_ID_MARK } from "../../domain/names.ts";
+import { asError } from "./as-error.ts";
 import { decodeItem, decodeState, encodeItem, encodeState, firstState, placed } from "./codec.ts";
 import type { PutOptions } from "./headers.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
 import type { Receipts } from "./receipts.ts";
-import { Lost } from "./requests.ts";
-import { free, type Heads, isBig, sizeOf, STAYS_ANNOUNCED, takeAll, totalOf } from "./rules.ts";
+import { Lost, Unserved } from "./requests.ts";
+import { free, type Heads, isBig, STAYS_ANNOUNCED } from "./rules.ts";
 import { SETTLED_MS } from "./run-ahead.ts";
 import { firstSent, type Sent, seenOf } from "./sent.ts";
 import { FENCES_PER_MESSAGE, isRecord, type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
@@ -21,9 +22,6 @@ import type { QueueSubjects } from "./subjects.ts";
 const IDLE_SECONDS = 1;
 const MOST_TRIES = 6;
 const LINE_PAGE = 64;
-/** Items of a line that a worker takes along, beside the one that it starts. */
-const REFILL = 31;
-const REFILL_BYTES = 49_152;
 /** Of the life of an idle key, counted here from before a write, within which it cannot have vanished there. */
 const CERTAIN_PART = 0.8;
 
@@ -99,6 +97,12 @@ export class KeyStore {
     return await Promise.all(levels.map((level) => this.head(key, level, state)));
   }
 
+  /** Whether nothing is in the line of a key that is closing. What was taken out of it is removed first: it would be found. */
+  async isLineOver(key: string, state: KeyState): Promise<boolean> {
+    if (state.takenLeft > 0) await this.purgeTaken(key, state.taken);
+    return (await this.js.next(this.subjects.stream, this.subjects.waitingOf(key), 1)) === undefined;
+  }
+
   /** The first of the line at one level. */
   async head(key: string, level: number, { taken, cut }: KeyState): Promise<Waiting | undefined> {
     for (let after = taken[level] ?? 0; ;) {
@@ -114,24 +118,6 @@ export class KeyStore {
   async few(key: string, level: number, after: number, count: number): Promise<readonly Waiting[]> {
     const found = await this.js.nextFew(this.subjects.stream, this.subjects.waiting(level, key), after + 1, count);
     return found.map(({ sequence, data }) => ({ sequence, item: decodeItem(data, sequence) }));
-  }
-
-  /**
-   * A key whose first item came from its line takes along what stands behind it there: to look for one item after another costs more
-   * than to write several again. Where followers of the leader may answer they are found one by one, and nothing is gained.
-   */
-  async refill(key: string, state: KeyState): Promise<KeyState> {
-    const [first] = state.items;
-    if (first === undefined || this.js.isReplicated(this.subjects.stream)) return state;
-    const found = await this.few(key, first.level, state.taken[first.level] ?? 0, REFILL);
-    const line: Waiting[] = [];
-    let room = Math.min(REFILL_BYTES, this.room - totalOf(state));
-    for (const waiting of found) {
-      room -= sizeOf(waiting.item);
-      if (room < 0) break;
-      if (!state.cut.includes(waiting.sequence)) line.push(waiting);
-    }
-    return { ...takeAll(state, line), items: [...state.items, ...line.map(({ item }) => item)] };
   }
 
   /** One level of the line, from behind a sequence on. */
@@ -262,12 +248,16 @@ export class KeyStore {
     const subject = this.subjects.waiting(item.level, key);
     const options = { expect: seen.sequence, check: this.subjects.state(key) };
     const data = encodeItem(item);
+    let isUncertain = false;
     for (let tries = MOST_TRIES; ; tries -= 1) {
       try {
         const result = await this.js.put(subject, data, options);
         return result.refused ? undefined : result.sequence;
       } catch (error) {
         if (!(error instanceof Lost)) throw error;
+        isUncertain ||= !(error instanceof Unserved);
+        // What nobody served was not written; and the whole stream may be a new one.
+        if (!isUncertain && (await this.read(key)).sequence !== seen.sequence) return undefined;
         const place = await this.#placeOf(key, seen, item);
         if (place !== undefined) return place;
         if (tries <= 1) throw new OutcomeUnknown("a submission", { cause: error });
@@ -331,7 +321,11 @@ export class KeyStore {
       subject,
       next.data,
       { expect: before?.sequence ?? 0, check, rollup: before !== undefined && before.announced !== 0 },
-      (result) => answer(result.refused ? undefined : { ...next, sequence: result.sequence }),
+      (result) => {
+        if (result.refused) return answer(undefined);
+        next.sequence = result.sequence;
+        answer(next);
+      },
       (error) => {
         const seen = before === undefined ? UNSEEN : seenOf(before);
         const { state } = seenOf(next);
@@ -382,25 +376,31 @@ export class KeyStore {
     error: Error,
   ): Promise<Seen | undefined> {
     let thrown: Error | undefined = error;
+    // What nobody served was not written.
+    let isUncertain = false;
     for (let tries = MOST_TRIES; ; tries -= 1) {
       try {
         if (thrown !== undefined) throw thrown;
         const result = await this.js.put(subject, data, options);
         if (!result.refused) return settled(result.sequence, state);
+        if (!isUncertain) return undefined;
         const now = await this.read(key);
         if (now.state.nonce === state.nonce) return await this.#found(key, seen, now, options.rollup);
         throw new OutcomeUnknown("a change of a key");
       } catch (cause) {
         if (!(cause instanceof Lost)) throw cause;
         thrown = undefined;
+        isUncertain ||= !(cause instanceof Unserved);
         if (tries <= 1 || !isGood()) throw new OutcomeUnknown("a change of a key", { cause });
         const now = await this.read(key).catch((unread: unknown) => {
-          throw new OutcomeUnknown("a change of a key", { cause: unread });
+          throw isUncertain ? new OutcomeUnknown("a change of a key", { cause: unread }) : asError(unread);
         });
         if (now.sequence > 0 && now.state.nonce === state.nonce)
           return await this.#found(key, seen, now, options.rollup);
+        if (!isUncertain && now.sequence !== seen.sequence) return undefined;
         // A key that is not there may have come, been worked on, and vanished meanwhile.
-        const vanished = now.sequence === 0 && this.clock.monotonic() - begun > IDLE_SECONDS * 1_000 * CERTAIN_PART;
+        const vanished =
+          isUncertain && now.sequence === 0 && this.clock.monotonic() - begun > IDLE_SECONDS * 1_000 * CERTAIN_PART;
         // The look may have waited for the connection.
         if (now.sequence !== seen.sequence || vanished || !isGood())
           throw new OutcomeUnknown("a change of a key", { cause });

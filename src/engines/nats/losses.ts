@@ -1,8 +1,24 @@
 import { HeldLeases } from "../../engine/held-leases.ts";
 import type { Lease, LostListener } from "../../engine/port.ts";
+import type { JetStream } from "./jetstream.ts";
 import { textOf } from "./key-token.ts";
 import { FENCES_PER_MESSAGE, type Seen } from "./state.ts";
+import type { QueueSubjects } from "./subjects.ts";
 import type { Subscription, Wire } from "./wire.ts";
+
+/** In place of a key, which is never this. */
+const ALL = "*";
+
+/** The queue's stream is gone, or was and has been made anew: whoever has a lease should look. */
+export function tellAll(wire: Wire, { lost }: QueueSubjects): void {
+  wire.publish(lost, `0 ${ALL}`);
+}
+
+/** The first fence that a lease can have in the stream that is there; beyond all, if there is none. */
+export async function firstFence(js: JetStream, { stream }: QueueSubjects): Promise<number> {
+  const info = await js.streamInfoOnce(stream);
+  return info === undefined ? Number.POSITIVE_INFINITY : (info.config.first_seq ?? 0) * FENCES_PER_MESSAGE;
+}
 
 /**
  * Who lost a lease is told by whoever frees the key, with a message outside of every stream: the key, and the first fence that its former holder
@@ -13,10 +29,14 @@ export class Losses {
   readonly #wire: Wire;
   readonly #queue: string;
   readonly #subject: string;
+  readonly #firstFence: () => Promise<number>;
   #hearing: Subscription | undefined;
+  /** Leases below this are of a stream that is gone. */
+  #goneBelow = 0;
 
-  constructor(wire: Wire, queue: string, subject: string) {
+  constructor(wire: Wire, queue: string, subject: string, first: () => Promise<number>) {
     this.#wire = wire;
+    this.#firstFence = first;
     this.#queue = queue;
     this.#subject = subject;
   }
@@ -26,6 +46,8 @@ export class Losses {
     // From the first lease on, and then for good: they come and go by the thousand.
     this.#hearing ??= this.#wire.subscribe(this.#subject, ({ data }) => this.#hear(new TextDecoder().decode(data)));
     this.#held.add(lease, lost);
+    // It was on its way when the stream was deleted.
+    if (lease.fence < this.#goneBelow) this.#held.lose(lease);
   }
 
   /** Its holder is done with it, whatever comes of that. */
@@ -46,6 +68,20 @@ export class Losses {
 
   #hear(text: string): void {
     const [, fence, key] = /^(\d+) (\S+)$/.exec(text) ?? [];
-    if (fence !== undefined && key !== undefined) this.#held.loseBelow(this.#queue, textOf(key), Number(fence));
+    if (fence === undefined || key === undefined) return;
+    if (key !== ALL) {
+      this.#held.loseBelow(this.#queue, textOf(key), Number(fence));
+      return;
+    }
+    void this.#lookAfterAll();
+  }
+
+  /** By what the server says, not by anybody's clock: a lease of the new stream must not be taken for one of the old. */
+  async #lookAfterAll(): Promise<void> {
+    // Whatever is held before the look is of the old stream, if there is none then.
+    const held = this.#held.all();
+    const first = await this.#firstFence().catch(() => 0);
+    if (first < Number.POSITIVE_INFINITY) this.#goneBelow = Math.max(this.#goneBelow, first);
+    for (const lease of held) if (lease.fence < first) this.#held.lose(lease);
   }
 }

@@ -58,6 +58,14 @@ export async function keyOfItem(store: KeyStore, id: string): Promise<string | u
   return found === undefined ? undefined : tokenOf(found.receipt.key);
 }
 
+/** Whether an item that was accepted, and is nowhere now, went with a stream that somebody deleted. */
+export async function isGone(store: KeyStore, id: string): Promise<boolean> {
+  const found = await store.receipts.find(id);
+  if (found === undefined || found.outcome !== undefined || found.receipt.pending === true) return false;
+  const info = await store.js.streamInfo(store.subjects.stream);
+  return info !== undefined && Date.parse(info.created) > found.receipt.at;
+}
+
 export async function cancel(store: KeyStore, id: string): Promise<CancelResult> {
   if ((await store.receipts.letter(id)) !== undefined) return "ended";
   const found = await store.receipts.find(id);

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { NatsConnection } from "@nats-io/transport-node";
+import { ManualClock } from "../../../test/manual-clock.ts";
+import type { Clock } from "../../domain/clock.ts";
 import { Outbox } from "./outbox.ts";
 
 const HEADERS = "NATS/1.0\r\nNats-Rollup: sub\r\n\r\n";
@@ -38,8 +40,8 @@ class WritingStub extends Stub {
   };
 }
 
-function outboxOf(stub: Stub): Outbox {
-  return new Outbox(stub as unknown as NatsConnection);
+function outboxOf(stub: Stub, clock: Clock = new ManualClock()): Outbox {
+  return new Outbox(stub as unknown as NatsConnection, clock);
 }
 
 async function turn(): Promise<void> {
@@ -47,9 +49,34 @@ async function turn(): Promise<void> {
 }
 
 describe("what is published", () => {
+  test("goes out at once when nothing was sent for a while, and what follows in the same turn together", async () => {
+    const stub = new WritingStub();
+    const clock = new ManualClock();
+    const outbox = outboxOf(stub, clock);
+    outbox.add("a", "1");
+    assert.equal(stub.text, "PUB a 1\r\n1\r\n");
+    outbox.add("a", "2");
+    outbox.add("a", "3");
+    assert.equal(stub.written.length, 1);
+    await turn();
+    assert.equal(stub.written.length, 2);
+    await clock.pass(1);
+    outbox.add("a", "4");
+    assert.equal(stub.written.length, 2);
+    await turn();
+    await clock.pass(3);
+    outbox.add("a", "5");
+    assert.equal(stub.written.length, 4);
+    assert.equal(stub.text, ["1", "2", "3", "4", "5"].map((data) => `PUB a 1\r\n${data}\r\n`).join(""));
+  });
+
   test("goes out together at the end of the turn, as the protocol has it", async () => {
     const stub = new WritingStub();
     const outbox = outboxOf(stub);
+    outbox.add("before", "");
+    stub.written.splice(0);
+    stub.protocol.outMsgs = 0;
+    stub.protocol.outBytes = 0;
     outbox.add("a.b", "+ACK");
     outbox.add("a.c", "häuser €", { reply: "r.1" });
     outbox.add("a.d", new Uint8Array([0, 255]), { reply: "r.2", headers: HEADERS });

@@ -1,8 +1,10 @@
 /**
  * What is published while one batch of replies is worked on goes out together, as bytes that are made here. The client would check the
  * subjects again, make four pieces of every message and copy them together, and write to its socket after every turn of promises.
+ * What comes after a while in which nothing was sent goes out at once.
  */
 import type { MsgHdrs, NatsConnection } from "@nats-io/transport-node";
+import type { Clock } from "../../domain/clock.ts";
 import { Closed, InvalidInput } from "../../domain/errors.ts";
 import type { PublishOptions } from "./wire.ts";
 
@@ -10,6 +12,8 @@ import type { PublishOptions } from "./wire.ts";
 const PIECE_BYTES = 131_072;
 /** So much goes out though the turn is not over: the server works on it while the rest is made. */
 const AT_ONCE_BYTES = 32_768;
+/** Under load turns follow each other faster than this. */
+const IDLE_MS = 2;
 const CARRIAGE_RETURN = 0x0d;
 const LINE_FEED = 0x0a;
 /** Each unit of a text takes at most three bytes of UTF-8. */
@@ -25,6 +29,7 @@ interface Writer {
 
 export class Outbox {
   readonly #connection: NatsConnection;
+  readonly #clock: Clock;
   /** Undefined: a client that does not have it any more. */
   readonly #writer: Writer | undefined;
   #piece = Buffer.alloc(0);
@@ -33,9 +38,12 @@ export class Outbox {
   #end = 0;
   #messages = 0;
   #isDue = false;
+  /** By the monotonic clock. */
+  #flushedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(connection: NatsConnection) {
+  constructor(connection: NatsConnection, clock: Clock) {
     this.#connection = connection;
+    this.#clock = clock;
     this.#writer = writerOf(connection);
   }
 
@@ -62,7 +70,7 @@ export class Outbox {
     piece[end + 1] = LINE_FEED;
     this.#end = end + 2;
     this.#messages += 1;
-    if (this.#end - this.#begin >= AT_ONCE_BYTES) this.flush();
+    if (this.#end - this.#begin >= AT_ONCE_BYTES || (!this.#isDue && this.#isIdle())) this.flush();
     else if (!this.#isDue) this.#flushSoon();
   }
 
@@ -75,8 +83,14 @@ export class Outbox {
     this.#writer.outBytes += bytes.length;
     this.#messages = 0;
     if (this.#connection.isClosed()) return;
+    this.#flushedAt = this.#clock.monotonic();
     this.#writer.sendCommand(bytes);
     this.#writer.flushPending();
+  }
+
+  /** Nothing was sent for a while: most likely nothing else is about to be, and whoever sends this waits for it. */
+  #isIdle(): boolean {
+    return this.#clock.monotonic() - this.#flushedAt > IDLE_MS;
   }
 
   #flushSoon(): void {

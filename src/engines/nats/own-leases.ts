@@ -2,9 +2,11 @@
 import { type Clock, elapsedMs, type Instant, type Timer } from "../../domain/clock.ts";
 import { PassingSet } from "../../domain/passing.ts";
 import type { Lease } from "../../engine/port.ts";
+import type { KeyStore } from "./key-store.ts";
+import { LateWrites } from "./late-writes.ts";
 import type { Session, Sessions } from "./sessions.ts";
-import type { KeyItem } from "./state.ts";
-import type { Streak } from "./streak.ts";
+import type { KeyItem, Seen } from "./state.ts";
+import { Streak } from "./streak.ts";
 
 /** One of them. It is also what the lease calls its handle. */
 export class Held {
@@ -48,19 +50,23 @@ export class Held {
 }
 
 export class OwnLeases {
+  readonly #store: KeyStore;
   readonly #sessions: Sessions;
   readonly #clock: Clock;
   /** A lease was neither renewed nor settled: this process itself has to put its key back. */
   readonly #ranOut: (held: Held) => void;
   /** Those that are not over. */
   readonly #held = new PassingSet<Held>();
+  readonly #lateWrites: LateWrites;
   #timer: Timer | undefined;
   #plannedFor = 0;
   #closed = false;
 
-  constructor(sessions: Sessions, clock: Clock, ranOut: (held: Held) => void) {
+  constructor(store: KeyStore, sessions: Sessions, ranOut: (held: Held) => void) {
+    this.#store = store;
     this.#sessions = sessions;
-    this.#clock = clock;
+    this.#clock = store.clock;
+    this.#lateWrites = new LateWrites(store.clock);
     this.#ranOut = ranOut;
   }
 
@@ -68,13 +74,38 @@ export class OwnLeases {
     return this.#held.size;
   }
 
-  all(): readonly Held[] {
-    return this.#held.values();
-  }
-
-  close(): void {
+  /** What was settled is written. */
+  async close(): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
+    const streaks = new Set(this.#held.values().map(({ streak }) => streak));
+    this.#lateWrites.close();
+    await Promise.allSettled(Array.from(streaks, (streak) => streak.written()));
+  }
+
+  /** All that was begun in the background is done. */
+  async quiet(): Promise<void> {
+    await Promise.allSettled(this.#held.values().map(({ streak }) => streak.ready));
+  }
+
+  /** The first lease of a streak: a key that was just written as this process's. */
+  takeFirst(
+    key: string,
+    seen: Seen,
+    session: Session,
+    worker: string,
+    since: Instant,
+    begun: number = Number.NEGATIVE_INFINITY,
+  ): Held {
+    const streak = new Streak(this.#store, key, seen, begun, this.#lateWrites);
+    return this.takeWritten(streak, session, worker, since);
+  }
+
+  /** A lease that stands in its streak's record. */
+  takeWritten(streak: Streak, session: Session, worker: string, since: Instant): Held {
+    const { kind, items, lease } = streak.seen.state;
+    const item = kind === "running" ? items[0] : undefined;
+    return this.take(streak, item, lease?.fence ?? 0, session, worker, since);
   }
 
   take(

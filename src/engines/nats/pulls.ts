@@ -2,7 +2,7 @@
  * Asks consumers for messages. A quick pull takes what is there now; a standing pull waits at the server, and while it does
  * the consumer is known to be empty. Statuses end here: whoever pulls sees messages, or that there are none.
  */
-import type { Clock, Timer } from "../../domain/clock.ts";
+import { type Clock, pause, type Timer } from "../../domain/clock.ts";
 import type { Delivery, Subscription, Wire } from "./wire.ts";
 
 /** Pulls end a little before the server would wonder. */
@@ -11,8 +11,11 @@ const STANDING_MS = 30_000;
 const HEARTBEAT_MS = 5_000;
 /** An answer takes milliseconds. A server that has just started again may lose the question. */
 const QUICK_MS = 1_000;
-/** Nobody serves the consumer for the moment. */
+/** Nobody serves the consumer for the moment: the first pause, and the longest, because each is twice the one before. */
 const PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 4_000;
+/** One that is made anew is asked at once; but not one that is deleted again and again. */
+const MOST_AT_ONCE = 3;
 
 export interface Pulled {
   /** Its name. */
@@ -59,12 +62,15 @@ export class Pulls {
   readonly #names: readonly string[];
   readonly #arrive: (consumer: number, pulled: Pulled) => void;
   readonly #ended: (consumer: number) => void;
+  readonly #refused: () => Promise<boolean>;
   readonly #subscription: Subscription;
   readonly #quick = new Map<string, Quick>();
   /** Per consumer, in the order in which they were asked. */
   readonly #quickOf = new Map<number, string[]>();
   readonly #standing = new Map<string, Standing>();
   readonly #standingOf = new Map<number, string>();
+  /** Per consumer: pulls that were refused, one after the other. */
+  readonly #refusals = new Map<number, number>();
   #count = 0;
   #timer: Timer | undefined;
   #closed = false;
@@ -73,6 +79,7 @@ export class Pulls {
    * @param subjects where each consumer is asked for its next messages; the last token is its name
    * @param arrive what a pull brought
    * @param ended a standing pull is over
+   * @param refused a consumer is gone, or nobody serves it for the moment: resolves with true when it was made anew, by whomever
    */
   constructor(parts: {
     readonly wire: Wire;
@@ -81,6 +88,7 @@ export class Pulls {
     readonly subjects: readonly string[];
     readonly arrive: (consumer: number, pulled: Pulled) => void;
     readonly ended: (consumer: number) => void;
+    readonly refused: () => Promise<boolean>;
   }) {
     this.#wire = parts.wire;
     this.#clock = parts.clock;
@@ -89,6 +97,7 @@ export class Pulls {
     this.#names = parts.subjects.map((subject) => subject.slice(subject.lastIndexOf(".") + 1));
     this.#arrive = parts.arrive;
     this.#ended = parts.ended;
+    this.#refused = parts.refused;
     this.#subscription = parts.wire.subscribe(`${parts.inbox}.*.*`, (delivery) => this.#receive(delivery));
     parts.wire.watch((up) => {
       if (!up) this.#forget();
@@ -176,6 +185,7 @@ export class Pulls {
     const token = this.#standingOf.get(consumer) ?? "";
     const standing = this.#standing.get(token);
     if (standing !== undefined) {
+      this.#refusals.delete(consumer);
       standing.left -= 1;
       standing.heard = this.#clock.monotonic();
       if (standing.left <= 0) this.#drop(token, standing);
@@ -194,17 +204,25 @@ export class Pulls {
       return;
     }
     // 404 and 408: nothing came. 409: the consumer moved, was deleted, or has too many pulls. 503: nobody is there.
-    const atOnce = delivery.status === 404 || delivery.status === 408;
-    if (atOnce) {
-      this.#drop(token, standing);
-      this.#ended(consumer);
+    if (delivery.status !== 404 && delivery.status !== 408) {
+      void this.#askWhy(consumer, token, standing);
       return;
     }
-    this.#clock.setTimer(PAUSE_MS, () => {
-      if (this.#standing.get(token) !== standing) return;
-      this.#drop(token, standing);
-      if (!this.#closed) this.#ended(consumer);
-    });
+    this.#refusals.delete(consumer);
+    this.#drop(token, standing);
+    this.#ended(consumer);
+  }
+
+  /** Until the consumer is known to be another one, but no longer than a while, nobody asks it again. */
+  async #askWhy(consumer: number, token: string, standing: Standing): Promise<void> {
+    const before = this.#refusals.get(consumer) ?? 0;
+    this.#refusals.set(consumer, before + 1);
+    const rest = pause(this.#clock, Math.min(LONGEST_PAUSE_MS, PAUSE_MS * 2 ** before)).then(() => false);
+    const isAnew = await Promise.race([this.#refused().catch(() => false), rest]);
+    if (!isAnew || before >= MOST_AT_ONCE) await rest;
+    if (this.#standing.get(token) !== standing) return;
+    this.#drop(token, standing);
+    if (!this.#closed) this.#ended(consumer);
   }
 
   #finish(token: string): void {

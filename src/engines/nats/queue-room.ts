@@ -7,16 +7,18 @@ import { decodeItem } from "./codec.ts";
 import { Counts } from "./counts.ts";
 import { holdKey } from "./holds.ts";
 import { Inspector } from "./inspect.ts";
-import type { JetStream } from "./jetstream.ts";
+import { asError } from "./as-error.ts";
+import type { ConsumerInfo, JetStream } from "./jetstream.ts";
 import { KeyStore } from "./key-store.ts";
 import { Leases } from "./leases.ts";
-import { Losses } from "./losses.ts";
+import { firstFence, Losses } from "./losses.ts";
 import type { Nonces } from "./nonce.ts";
 import { lookAgain, reap } from "./operate.ts";
 import { type Pulled, Pulls } from "./pulls.ts";
 import { Receipts } from "./receipts.ts";
 import { Sessions } from "./sessions.ts";
 import { type QueueRecord, readRecord } from "./setup.ts";
+import type { KeyItem, Seen } from "./state.ts";
 import { lastToken, type QueueSubjects } from "./subjects.ts";
 import { Submitter } from "./submit.ts";
 import { Watches } from "./watches.ts";
@@ -24,6 +26,8 @@ import type { Subscription, Wire } from "./wire.ts";
 
 /** Delayed items that come due are taken in so many at a time. */
 const DUE_BATCH = 64;
+/** Clocks of a cluster's servers may differ by so much. */
+const SKEW_MS = 1_000;
 /** Left for headers and for what a state says beside its items. */
 const MARGIN_BYTES = 16_384;
 
@@ -38,6 +42,9 @@ export interface RoomParts {
   readonly subjects: QueueSubjects;
   readonly shared: string;
   readonly inbox: string;
+  readonly consumers: readonly ConsumerInfo[];
+  /** Looks after what the queue has at the server. True: some of it was made anew. */
+  readonly restore: () => Promise<boolean>;
 }
 
 export class QueueRoom {
@@ -55,6 +62,9 @@ export class QueueRoom {
   readonly #hearing: Subscription;
   readonly #watches: Watches;
   readonly #losses: Losses;
+  readonly #acknowledgements: Acknowledgements;
+  /** By name: when they were made, as the server says it. */
+  readonly #created = new Map<string, string>();
   /** Holds that are waited for. Whoever closes lets them take back what they have said first. */
   readonly #holding = new Set<Promise<unknown>>();
   #claims: Claims | undefined;
@@ -73,7 +83,10 @@ export class QueueRoom {
     this.store = new KeyStore({ js, subjects, levels: this.levels.length, clock, receipts, nonces, room, background });
     const counts = new Counts(this.store, shared, () => this.inspector.total());
     this.inspector = new Inspector(this.store, queue, this.levels, shared, () => counts);
-    this.submitter = new Submitter(this.store, counts, queue, this.levels);
+    // What has come due goes first.
+    const startHere = (key: string, item: KeyItem): Promise<Seen | undefined> | undefined =>
+      this.#paused || this.#intake.size > 0 ? undefined : this.#claims?.startHere(key, item);
+    this.submitter = new Submitter(this.store, counts, queue, this.levels, startHere);
     this.#sessions = new Sessions({
       js,
       wire,
@@ -84,10 +97,11 @@ export class QueueRoom {
       random: parts.random,
       reap: () => reap(this.store, this.leases, this.#sessions),
     });
-    this.leases = new Leases(this.store, this.#sessions, new Acknowledgements(js, wire, subjects.stream), {
+    this.#acknowledgements = new Acknowledgements(js, wire, subjects.stream, clock);
+    this.leases = new Leases(this.store, this.#sessions, this.#acknowledgements, {
       queue,
       levelName: (level) => this.levels[level] ?? "",
-      goesOn: (level) => !this.#paused && this.#claims?.goesOn(level) === true,
+      goesOn: (level, hasSlot) => !this.#paused && this.#claims?.goesOn(level, hasSlot) === true,
       mayRunAhead: () => this.#claims?.mayRunAhead === true,
       reserve: (held) => this.#claims?.reserve(held),
       stir: () => this.#claims?.stir(),
@@ -96,10 +110,25 @@ export class QueueRoom {
         if (!this.#paused) this.#claims?.offer(token);
       },
     });
-    this.#losses = new Losses(wire, queue, subjects.lost);
+    this.know(parts.consumers);
+    this.#losses = new Losses(wire, queue, subjects.lost, () => firstFence(js, subjects));
     this.#watches = new Watches(wire, clock);
     // The server's own copy of what is written: nobody has to be told in addition.
     this.#hearing = wire.subscribe(subjects.queueRecord(), ({ data }) => this.#hear(readRecord(data)));
+  }
+
+  get record(): QueueRecord {
+    return { levels: this.levels, paused: this.#paused };
+  }
+
+  /** These are the queue's consumers. True: not all of them are those that were known. */
+  know(consumers: readonly ConsumerInfo[]): boolean {
+    const anew = consumers.filter(({ config, created }) => this.#created.get(config.durable_name) !== created);
+    for (const { config, created } of anew) {
+      if (this.#created.has(config.durable_name)) this.#acknowledgements.anew(config.durable_name);
+      this.#created.set(config.durable_name, created);
+    }
+    return anew.length > 0;
   }
 
   async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
@@ -175,6 +204,11 @@ export class QueueRoom {
         if (consumer === due) pulls.stand(due, DUE_BATCH);
         else this.#claims?.stir();
       },
+      refused: () =>
+        this.#parts.restore().catch((error: unknown) => {
+          this.#claims?.refuse(asError(error));
+          throw error;
+        }),
     });
     const takeIn = (): Promise<unknown> | undefined => {
       if (pulls.isStanding(due)) return this.#intake.size === 0 ? undefined : Promise.allSettled(this.#intake);
@@ -214,11 +248,17 @@ export class QueueRoom {
     } else {
       const { dueAt: _due, ...item } = decodeItem(data, sequence);
       const front = item.attempts > 0;
-      const again = (deliveries > 1 || front) && (await this.#isHere(key, item.unique, item.level));
+      const isSecond = deliveries > 1 || front || this.#mayBeSecond(at);
+      const again = isSecond && (await this.#isHere(key, item.unique, item.level));
       if (!again) await this.submitter.arrive(key, { item: { ...item, place: 0, dueAt: undefined }, front });
     }
     await this.store.js.remove(this.#parts.shared, sequence);
     this.#parts.wire.publish(reply, "+ACK");
+  }
+
+  /** Whether a consumer that is no more may have delivered it before. */
+  #mayBeSecond(at: number): boolean {
+    return at <= Date.parse(this.#created.get(this.subjects.dueConsumer) ?? "") + SKEW_MS;
   }
 
   /** Whether somebody who died right after took the item in already. */

@@ -32,10 +32,6 @@ export class Remembered {
     return entry === undefined || "data" in entry ? entry : "known";
   }
 
-  has(key: string): boolean {
-    return this.#young.has(key) || this.#old.has(key);
-  }
-
   set(key: string, seen: Seen): void {
     if (seen.state.kind === "idle") this.delete(key);
     else this.#keep(key, { seen, size: totalOf(seen.state) });

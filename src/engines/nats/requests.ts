@@ -15,6 +15,17 @@ export class Lost extends Error {
   }
 }
 
+/** Nobody serves what was asked: surely nothing was done. Its stream may be gone, or without a leader for the moment. */
+export class Unserved extends Lost {
+  readonly subject: string;
+
+  constructor(subject: string) {
+    super(subject);
+    this.name = "Unserved";
+    this.subject = subject;
+  }
+}
+
 /** The account may not do what Baton needs. */
 export class Forbidden extends BatonError {
   constructor(operation: "publish" | "subscription", subject: string) {

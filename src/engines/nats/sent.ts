@@ -7,8 +7,8 @@ import { canCarry, sizeOf } from "./rules.ts";
 import type { KeyItem, Seen } from "./state.ts";
 
 export interface Sent {
-  /** 0: it is on its way. */
-  readonly sequence: number;
+  /** 0: it is on its way. Set when that is over, because a copy of each would be felt. */
+  sequence: number;
   readonly data: string;
   /** Where in the text the lines of its items begin and end. */
   readonly from: number;

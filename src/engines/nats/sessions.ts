@@ -123,6 +123,13 @@ export class Sessions {
     return elapsedMs(this.#clock, session.since) <= slackOf(leaseMs) ? session : undefined;
   }
 
+  /** One that cannot have been taken for dead yet. Whatever rests on it needs a sign of life first, or at the same time. */
+  likely(leaseMs: number): Session | undefined {
+    const session = this.#own.get(leaseMs);
+    if (session === undefined || session.dead || session.sequence === 0) return undefined;
+    return elapsedMs(this.#clock, session.since) < leaseMs ? session : undefined;
+  }
+
   /** A sign of life. False: the session is dead, and so are its leases. */
   async beat(session: Session): Promise<boolean> {
     if (session.dead) return false;

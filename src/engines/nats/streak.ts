@@ -17,7 +17,7 @@ import { FENCES_PER_MESSAGE, type KeyItem, type KeyState, type Seen, type StateL
 
 /** A worker may go on with a key for so long, or for so many items if they are quick; then it is another key's turn. */
 const STREAK_MS = 50;
-const STREAK_ITEMS = 32;
+const STREAK_ITEMS = 64;
 const LONGEST_STREAK_MS = 100;
 
 const READY = Promise.resolve();
@@ -119,7 +119,7 @@ export class Streak {
     const { id, attempts, replaceable, level } = item;
     if (id !== undefined || attempts > 0 || replaceable) return undefined;
     // The line was looked at when this level's turn came. It may have something for the levels between.
-    if (state.more === true && level !== done.level) return undefined;
+    if (state.more !== false && (level !== done.level || state.line < level)) return undefined;
     return { item: { ...item, attempts: 1, dueAt: undefined }, fence: fresh };
   }
 
@@ -239,10 +239,9 @@ function resultIn({ items }: KeyState, { unique }: Done): SettleResult {
 }
 
 /** Nothing has to be looked up, or done elsewhere, before the next item can start. */
-function isPlain({ kind, more, paused, wanted, todo, cut, lease }: KeyState): boolean {
+function isPlain({ kind, paused, wanted, todo, cut, lease }: KeyState): boolean {
   return (
     kind === "running" &&
-    more !== "closing" &&
     !paused &&
     wanted.length === 0 &&
     todo.length === 0 &&

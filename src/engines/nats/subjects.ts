@@ -42,6 +42,17 @@ export class Subjects {
     return `${this.prefix}.t.${kind}.${token}`;
   }
 
+  /** The queue that a subject, or a request to the API, is about. Undefined: none; then it is what all queues share. */
+  queueOf(what: string): string | undefined {
+    const own = `${this.prefix}.q.`;
+    if (what.startsWith(own)) return what.slice(own.length).split(".")[0];
+    if (what.startsWith(`${this.prefix}.c.`)) return undefined;
+    return what
+      .split(".")
+      .find((token) => token.startsWith(`${this.prefix}-`))
+      ?.slice(this.prefix.length + 1);
+  }
+
   of(queue: string): QueueSubjects {
     return new QueueSubjects(this.prefix, queue);
   }
@@ -49,6 +60,8 @@ export class Subjects {
 
 export class QueueSubjects {
   readonly stream: string;
+  /** The stream that all queues share. */
+  readonly sharedStream: string;
   /** Where those who lost leases of this queue are told. */
   readonly lost: string;
   readonly #own: string;
@@ -58,6 +71,7 @@ export class QueueSubjects {
   constructor(prefix: string, queue: string) {
     // The prefix has no hyphen, so the name can be read in one way only.
     this.stream = `${prefix}-${queue}`;
+    this.sharedStream = prefix;
     this.lost = `${prefix}.t.lost.${queue}`;
     this.#own = `${prefix}.q.${queue}`;
     this.#shared = `${prefix}.c`;

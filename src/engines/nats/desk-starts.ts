@@ -1,0 +1,132 @@
+/** Starts keys for the desks that want them. */
+import type { Clock } from "../../domain/clock.ts";
+import type { Coming, Desk } from "./desk.ts";
+import type { GoingBack } from "./going-back.ts";
+import { announcedBy, type KeyStore } from "./key-store.ts";
+import type { Leases } from "./leases.ts";
+import type { Held } from "./own-leases.ts";
+import type { KeyItem, Seen } from "./state.ts";
+import type { Token } from "./token.ts";
+import type { Wire } from "./wire.ts";
+
+export interface Arrived {
+  readonly level: number;
+  /** Its level has waited too long: it goes first. */
+  readonly isFirst: boolean;
+  readonly token: Token;
+}
+
+export interface DeskStartsParts {
+  readonly store: KeyStore;
+  readonly leases: Leases;
+  readonly wire: Wire;
+  readonly goingBack: GoingBack;
+  /** Something failed. */
+  readonly rest: () => void;
+  /** It is there, or will not come. */
+  readonly begun: (desk: Desk, coming: Coming) => void;
+}
+
+export class DeskStarts {
+  readonly #parts: DeskStartsParts;
+  readonly #clock: Clock;
+  /** Keys that are being started. */
+  #starting = 0;
+  #allStarted: (() => void) | undefined;
+  #closed = false;
+
+  constructor(parts: DeskStartsParts) {
+    this.#parts = parts;
+    this.#clock = parts.store.clock;
+  }
+
+  /** What is being started is there, or will not come. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    if (this.#starting === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#allStarted = resolve;
+    });
+  }
+
+  begin(desk: Desk, { level, token, isFirst }: Arrived, isEarly = false): void {
+    const since = this.#clock.monotonic();
+    const coming: Coming = { level, since, isFetched: true, isFirst, held: undefined, isUnwanted: false };
+    desk.add(coming, isEarly);
+    this.#starting += 1;
+    this.#start(token, desk, (held) => {
+      coming.since = this.#clock.monotonic();
+      coming.held = held;
+      if (held === undefined) desk.forget(coming);
+      else if (coming.isUnwanted) this.release(coming);
+      this.#startedOne();
+      this.#parts.begun(desk, coming);
+    });
+  }
+
+  /** By the write that brings its first item. Undefined: nothing was done. */
+  beginFirst(desk: Desk, key: string, item: KeyItem): Promise<Seen | undefined> | undefined {
+    const { leases, begun } = this.#parts;
+    const first = leases.startFirst(key, item, desk.worker, desk.leaseMs);
+    if (first === undefined) return undefined;
+    const { level } = item;
+    const since = this.#clock.monotonic();
+    const coming: Coming = { level, since, isFetched: false, isFirst: false, held: undefined, isUnwanted: false };
+    desk.promised.add(coming);
+    this.#starting += 1;
+    first.held
+      .then((held) => {
+        desk.promised.delete(coming);
+        coming.since = this.#clock.monotonic();
+        coming.held = held;
+        if (held === undefined) return undefined;
+        if (this.#closed || coming.isUnwanted || !desk.hasRoom) return leases.release(held);
+        desk.add(coming);
+        begun(desk, coming);
+        return undefined;
+      })
+      .catch(() => undefined)
+      .finally(() => this.#startedOne());
+    return first.written;
+  }
+
+  release(coming: Coming): void {
+    coming.isUnwanted = true;
+    const { store, leases } = this.#parts;
+    if (coming.held !== undefined) store.background(leases.release(coming.held));
+  }
+
+  #startedOne(): void {
+    this.#starting -= 1;
+    if (this.#starting === 0) this.#allStarted?.();
+  }
+
+  /** Tells what has begun; undefined: there is nothing to be given out. */
+  #start(token: Token, { worker, leaseMs }: Desk, tell: (held: Held | undefined) => void): void {
+    const fail = (): void => {
+      // It is delivered again, to whoever asks then.
+      this.#parts.rest();
+      tell(undefined);
+    };
+    this.#parts.leases.start(token, worker, leaseMs).then((held) => {
+      if (held !== undefined && held.item?.id === undefined) tell(held);
+      else this.#lookAt(token, held).then(tell, fail);
+    }, fail);
+  }
+
+  /** Undefined: it has not begun, or what was begun is not to run. */
+  async #lookAt(token: Token, held: Held | undefined): Promise<Held | undefined> {
+    const { store, leases, wire, goingBack } = this.#parts;
+    if (held === undefined) {
+      const found = await store.read(token.key);
+      // Still what the key is known by, but not for this try: it comes back.
+      if (announcedBy(found) === token.seen.sequence) goingBack.add(token);
+      else if (token.delivery !== undefined) wire.publish(token.delivery.reply, "+ACK");
+      return undefined;
+    }
+    if (!(await store.isVoid(held.item))) return held;
+    // What is not to run is dropped without a word.
+    await leases.drop(held);
+    return undefined;
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * Makes streams and consumers: when a queue is first used, and anew when somebody deleted them under processes that run. Nobody looks
+ * for that by the clock. Whoever uses the queue hears it from the server: nobody serves a subject, or a pull is refused.
+ *
+ * A consumer that is made anew delivers every ready key again, and nothing is lost: a delivery is a hint. A stream takes its items and
+ * leases with it. So before it is made anew, whoever has a lease of the old one is told; and it begins beyond the old one's sequences, so
+ * that fences rise.
+ */
+import { type Clock, pause } from "../../domain/clock.ts";
+import type { ConsumerInfo, JetStream, StreamConfig, StreamInfo } from "./jetstream.ts";
+import { tellAll } from "./losses.ts";
+import type { StoreSettings } from "./options.ts";
+import { Lost } from "./requests.ts";
+import { type QueueRecord, readQueue, setUpQueue, setUpShared } from "./setup.ts";
+import type { Subjects } from "./subjects.ts";
+import type { Wire } from "./wire.ts";
+
+/**
+ * A stream that is made anew begins beyond every sequence of the one before, unless that wrote this many messages per
+ * millisecond of its life. More would leave too little room: a sequence stands for several fences, and those are numbers of JavaScript.
+ */
+const SEQUENCES_PER_MS = 64;
+/** A stream is gone if the server says so twice, so far apart: one that is just starting must not be taken at its word. */
+const CERTAIN_MS = 250;
+/** So long before the new stream is there, those who have leases of the old one are told. */
+const TOLD_MS = 250;
+/** Nobody answers for a stream that is choosing its leader; one that is gone is told of at once. Whoever asks has better things to do than to wait. */
+const PATIENCE_MS = 250;
+/** What was there a moment ago is not looked for again: thousands may ask at once. */
+const LOOK_MS = 100;
+
+/** A queue that this process uses. */
+export interface Kept {
+  readonly record: QueueRecord;
+  /** These are its consumers. True: not all of them are those that were known. */
+  know(consumers: readonly ConsumerInfo[]): boolean;
+}
+
+export class Keeper {
+  readonly #js: JetStream;
+  readonly #wire: Wire;
+  readonly #clock: Clock;
+  readonly #subjects: Subjects;
+  readonly #settings: StoreSettings;
+  readonly #rooms: ReadonlyMap<string, Kept>;
+  /** What is being made anew, by name. */
+  readonly #restoring = new Map<string, Promise<boolean>>();
+  /** By the monotonic clock. */
+  readonly #lookedAt = new Map<string, number>();
+  #shared: Promise<void> | undefined;
+  #config: StreamConfig | undefined;
+  /** The server's clock, and this process's monotonic one at that moment. */
+  #server: { readonly at: number; readonly since: number } | undefined;
+
+  constructor(parts: {
+    readonly js: JetStream;
+    readonly wire: Wire;
+    readonly clock: Clock;
+    readonly subjects: Subjects;
+    readonly settings: StoreSettings;
+    readonly rooms: ReadonlyMap<string, Kept>;
+  }) {
+    this.#js = parts.js;
+    this.#wire = parts.wire;
+    this.#clock = parts.clock;
+    this.#subjects = parts.subjects;
+    this.#settings = parts.settings;
+    this.#rooms = parts.rooms;
+    this.#js.restoreBy((what) => this.#restore(what));
+  }
+
+  /** Of the stream that all queues share; undefined as long as nobody has used it. */
+  get config(): StreamConfig | undefined {
+    return this.#config;
+  }
+
+  async setUpShared(): Promise<void> {
+    this.#shared ??= this.#ensureShared();
+    try {
+      await this.#shared;
+    } catch (error) {
+      this.#shared = undefined;
+      throw error;
+    }
+  }
+
+  /** @param isNew nobody has used the queue before, so nobody has a lease */
+  async setUpQueue(queue: string, record: QueueRecord, isNew = false): Promise<readonly ConsumerInfo[]> {
+    const own = this.#subjects.of(queue);
+    let isMade = false;
+    const consumers = await setUpQueue(this.#js, own, record, this.#settings, async () => {
+      isMade = true;
+      if (!isNew) {
+        tellAll(this.#wire, own);
+        await pause(this.#clock, TOLD_MS);
+      }
+      return this.#firstSequence();
+    });
+    // For those who were just being given a lease.
+    if (isMade && !isNew) tellAll(this.#wire, own);
+    return consumers;
+  }
+
+  /** A pull was refused. True: what the queue has at the server is not what it was. */
+  async restoreConsumers(queue: string): Promise<boolean> {
+    const room = this.#rooms.get(queue);
+    if (room === undefined) return false;
+    return await this.#once(`${queue} consumers`, async () => {
+      const wasGone = await this.#share(queue, () => this.#restoreStream(queue, room));
+      return room.know(await this.setUpQueue(queue, await this.#recordOf(queue, room))) || wasGone;
+    });
+  }
+
+  async #restore(what: string): Promise<boolean> {
+    const queue = this.#subjects.queueOf(what);
+    if (queue === undefined) return await this.#once("", () => this.#restoreShared());
+    const room = this.#rooms.get(queue);
+    return room !== undefined && (await this.#once(queue, () => this.#restoreStream(queue, room)));
+  }
+
+  async #restoreStream(queue: string, room: Kept): Promise<boolean> {
+    const { stream } = this.#subjects.of(queue);
+    if (await this.#isThere(stream)) return false;
+    await pause(this.#clock, CERTAIN_MS);
+    if (await this.#isThere(stream)) return true;
+    room.know(await this.setUpQueue(queue, await this.#recordOf(queue, room)));
+    return true;
+  }
+
+  /** Locks, ids, dead letters and what was delayed are gone, and so is the life of every lease: its holder learns at its next sign of life. */
+  async #restoreShared(): Promise<boolean> {
+    if (await this.#isThere(this.#subjects.shared)) return false;
+    await pause(this.#clock, CERTAIN_MS);
+    if (await this.#isThere(this.#subjects.shared)) return true;
+    await this.#ensureShared();
+    for (const [queue, room] of this.#rooms) {
+      const { levels, paused } = room.record;
+      await this.#js.put(this.#subjects.queueRecord(queue), JSON.stringify({ levels, paused }), { expect: 0 });
+      room.know(await this.setUpQueue(queue, room.record));
+    }
+    return true;
+  }
+
+  async #recordOf(queue: string, room: Kept): Promise<QueueRecord> {
+    return (await readQueue(this.#js, this.#subjects, queue)) ?? room.record;
+  }
+
+  /** Unless the server says that there is none. */
+  async #isThere(stream: string): Promise<boolean> {
+    const late = pause(this.#clock, PATIENCE_MS).then(() => true);
+    const found = this.#js.streamInfoOnce(stream).then(
+      (info) => {
+        if (info !== undefined) this.#note(info);
+        return info !== undefined;
+      },
+      () => true,
+    );
+    return await Promise.race([found, late]);
+  }
+
+  async #ensureShared(): Promise<void> {
+    const info = await setUpShared(this.#js, this.#subjects, this.#settings, () =>
+      Promise.resolve(this.#firstSequence()),
+    );
+    this.#config = info.config;
+    this.#note(info);
+  }
+
+  #note({ ts }: StreamInfo): void {
+    const at = Date.parse(ts ?? "");
+    if (Number.isFinite(at)) this.#server = { at, since: this.#clock.monotonic() };
+  }
+
+  /** By the server's clock, which is the same for all, as far as it is known; and beyond all that this process has written. */
+  #firstSequence(): number {
+    const server = this.#server;
+    const serverNow = server === undefined ? 0 : server.at + this.#clock.monotonic() - server.since;
+    const now = Math.max(this.#clock.wall(), serverNow);
+    return Math.max(Math.floor(now) * SEQUENCES_PER_MS, this.#js.highest + 1);
+  }
+
+  /** One at a time, for all who ask; and not again at once. False: there was nothing to be made, or the server is away. */
+  #once(name: string, work: () => Promise<boolean>): Promise<boolean> {
+    const lookedAt = this.#lookedAt.get(name) ?? Number.NEGATIVE_INFINITY;
+    if (!this.#restoring.has(name) && this.#clock.monotonic() - lookedAt < LOOK_MS) return Promise.resolve(false);
+    return this.#share(name, work);
+  }
+
+  #share(name: string, work: () => Promise<boolean>): Promise<boolean> {
+    const known = this.#restoring.get(name);
+    if (known !== undefined) return known;
+    const restoring = work()
+      .catch((error: unknown) => {
+        if (error instanceof Lost) return false;
+        throw error;
+      })
+      .finally(() => {
+        this.#restoring.delete(name);
+        this.#lookedAt.set(name, this.#clock.monotonic());
+      });
+    this.#restoring.set(name, restoring);
+    return restoring;
+  }
+}

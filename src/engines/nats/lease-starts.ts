@@ -1,0 +1,187 @@
+/** How leases begin: a key that is ready is started, or one that was idle comes into being as this process's. */
+import { type Clock, elapsedMs, type Instant, instant } from "../../domain/clock.ts";
+import type { Acknowledgements } from "./acknowledgements.ts";
+import { firstState } from "./codec.ts";
+import type { Freeing } from "./freeing.ts";
+import { announcedBy, type KeyStore } from "./key-store.ts";
+import { newLease, seenIfMine, sinceOf } from "./new-lease.ts";
+import type { Held, OwnLeases } from "./own-leases.ts";
+import { start } from "./rules.ts";
+import { type Session, type Sessions, slackOf } from "./sessions.ts";
+import { type KeyItem, type KeyState, type Seen, type StateLease, UNSEEN } from "./state.ts";
+import type { Token } from "./token.ts";
+
+/** Items keep coming to a key that is about to start; then it is somebody's next try. */
+const MOST_STARTS = 8;
+
+/** A key that is about to be this process's. */
+interface Starting {
+  readonly token: Token;
+  readonly lease: StateLease;
+  readonly session: Session;
+  readonly since: Instant;
+  /** By the monotonic clock. */
+  readonly begun: number;
+}
+
+/** A key that is idle as far as anybody here knows, on its way to be this process's together with its first item. */
+export interface First {
+  /** Undefined: it was not idle, and the item is not accepted. */
+  readonly written: Promise<Seen | undefined>;
+  /** Never fails. Undefined: nothing is to be given out. */
+  readonly held: Promise<Held | undefined>;
+}
+
+export class LeaseStarts {
+  readonly #store: KeyStore;
+  readonly #sessions: Sessions;
+  readonly #clock: Clock;
+  readonly #acknowledgements: Acknowledgements;
+  readonly #leases: OwnLeases;
+  readonly #freeing: Freeing;
+
+  constructor(
+    store: KeyStore,
+    sessions: Sessions,
+    acknowledgements: Acknowledgements,
+    leases: OwnLeases,
+    freeing: Freeing,
+  ) {
+    this.#store = store;
+    this.#sessions = sessions;
+    this.#clock = store.clock;
+    this.#acknowledgements = acknowledgements;
+    this.#leases = leases;
+    this.#freeing = freeing;
+  }
+
+  /** Undefined: the key does not stand as it was delivered any more. */
+  start(token: Token, worker: string, leaseMs: number): Promise<Held | undefined> {
+    const begun = this.#clock.monotonic();
+    const session = this.#sessions.current(leaseMs);
+    if (session !== undefined) return this.#startUnder(session, token, worker, begun);
+    const likely = this.#sessions.likely(leaseMs);
+    if (likely === undefined)
+      return this.#sessions.get(leaseMs).then((fresh) => this.#startUnder(fresh, token, worker, begun));
+    const since = instant(this.#clock);
+    const alive = this.#sessions.beat(likely);
+    return this.#ifAlive(alive, likely, this.#startUnder(likely, token, worker, begun, since));
+  }
+
+  /**
+   * A submission and a start in one write, for a claim that waits here. Undefined: there is no session for it, and nothing was done.
+   * If it cannot be known whether it was written, or nobody may rest on it, the key goes back, and no attempt is counted.
+   */
+  startFirst(key: string, item: KeyItem, worker: string, leaseMs: number): First | undefined {
+    const current = this.#sessions.current(leaseMs);
+    const session = current ?? this.#sessions.likely(leaseMs);
+    if (session === undefined) return undefined;
+    const since = instant(this.#clock);
+    const alive = current === undefined ? this.#sessions.beat(session) : undefined;
+    const lease = newLease(this.#store, session, worker, since);
+    const isGood = (): boolean => !session.dead && elapsedMs(this.#clock, since) < leaseMs;
+    const written = this.#store.write(key, UNSEEN, start(firstState(item), lease), isGood);
+    const held = written.then(
+      (seen) =>
+        seen === undefined ? undefined : this.#leases.takeFirst(key, seen, session, worker, since, since.monotonic),
+      () => {
+        this.#store.background(this.#freeing.giveUpSurely(key, lease.nonce));
+        return undefined;
+      },
+    );
+    return { written, held: alive === undefined ? held : this.#ifAlive(alive, session, held) };
+  }
+
+  /** A lease that was written while its session gave a sign of life: nobody hears of it unless that was heard. */
+  async #ifAlive(
+    beat: Promise<boolean>,
+    session: Session,
+    starting: Promise<Held | undefined>,
+  ): Promise<Held | undefined> {
+    const [alive, held] = await Promise.all([beat.catch(() => false), starting]);
+    if (held === undefined) return undefined;
+    // The sign may have been on its way for a while, and counts from when it was sent.
+    if (held.since.monotonic - session.since.monotonic > slackOf(session.leaseMs)) held.since = session.since;
+    if (alive) return held;
+    this.#leases.lose(held);
+    this.#store.background(this.#freeing.giveUpSurely(held.key, held.streak.seen.state.lease?.nonce));
+    return undefined;
+  }
+
+  #startUnder(
+    session: Session,
+    token: Token,
+    worker: string,
+    begun: number,
+    since = sinceOf(session, this.#clock),
+  ): Promise<Held | undefined> {
+    const { key, seen } = token;
+    const lease = newLease(this.#store, session, worker, since);
+    const starting: Starting = { token, lease, session, since, begun };
+    // What was to be done may have been done since the key was announced.
+    if (seen.state.todo.length > 0 || announcedBy(seen) !== seen.sequence) return this.#startAgain(starting);
+    const began = (written: Seen | undefined): Held | Promise<Held | undefined> =>
+      written === undefined ? this.#startAgain(starting) : this.#started(starting, seen, written);
+    return this.#store
+      .write(key, seen, start(seen.state, lease))
+      .then(began, (error: unknown) => seenIfMine(this.#store, key, lease, error).then(began));
+  }
+
+  /** More may have come to the key since it was announced. */
+  async #startAgain(starting: Starting): Promise<Held | undefined> {
+    const { key, seen } = starting.token;
+    for (let tries = MOST_STARTS; tries > 0; tries -= 1) {
+      const found = await this.#store.read(key);
+      if (announcedBy(found) !== seen.sequence) return undefined;
+      const written = await this.#startFrom(key, found, starting.lease);
+      if (written !== undefined) return this.#started(starting, found, written);
+    }
+    return undefined;
+  }
+
+  async #startFrom(key: string, seen: Seen, lease: StateLease): Promise<Seen | undefined> {
+    // Whoever made the key ready may have died before this was done; a record that does not list it must not come first.
+    if (seen.state.todo.length > 0) await this.#store.perform(key, seen.state);
+    return await this.#begin(key, seen, start({ ...seen.state, todo: [] }, lease), lease);
+  }
+
+  async #begin(key: string, seen: Seen, next: KeyState, lease: StateLease): Promise<Seen | undefined> {
+    try {
+      return await this.#store.write(key, seen, next);
+    } catch (error) {
+      return await seenIfMine(this.#store, key, lease, error);
+    }
+  }
+
+  #started({ token, session, lease, since, begun }: Starting, { state }: Seen, written: Seen): Held {
+    const held = this.#leases.takeFirst(token.key, written, session, lease.worker, since, begun);
+    this.#prepare(held, () => this.#settleIn(held, state.below, token));
+    return held;
+  }
+
+  #prepare({ streak }: Held, prepare: () => Promise<void>): void {
+    streak.prepare = prepare;
+    streak.isReady = false;
+    streak.ready = prepare();
+    // Whoever settles hears of it, and tries again.
+    streak.ready.catch(() => undefined);
+  }
+
+  /** After a lease has begun: what lay below it is removed. */
+  #settleIn({ streak }: Held, below: readonly number[], { delivery, seen }: Token): Promise<void> {
+    const { js, subjects } = this.#store;
+    const acknowledged =
+      delivery === undefined
+        ? js.remove(subjects.stream, seen.sequence)
+        : this.#acknowledgements.add(delivery.consumer, delivery.reply, seen.sequence);
+    const removed: Promise<unknown> =
+      below.length === 0
+        ? acknowledged
+        : Promise.all([acknowledged, ...below.map((sequence) => js.remove(subjects.stream, sequence))]);
+    return removed.then(() => {
+      // All below is gone now; nothing has to be said about it any more.
+      streak.seen = { sequence: streak.seen.sequence, state: { ...streak.seen.state, below: [] } };
+      streak.isReady = true;
+    });
+  }
+}

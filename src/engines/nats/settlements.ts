@@ -1,0 +1,160 @@
+/**
+ * Settles leases. There are three ways, the quickest first: the end of a key's only item is one write; the key's next item starts
+ * before the end of this one is written; or the end is written as the key stands, after a look.
+ */
+import type { Clock } from "../../domain/clock.ts";
+import type { Ending, Lease, SettleResult } from "../../engine/port.ts";
+import { adopt } from "./adoption.ts";
+import { asError } from "./as-error.ts";
+import type { GoingOn } from "./going-on.ts";
+import { lookAgain, perhapsWritten } from "./holder-writes.ts";
+import type { KeyStore } from "./key-store.ts";
+import type { LeaseEnds } from "./lease-ends.ts";
+import { newLease, sinceOf } from "./new-lease.ts";
+import type { Held, OwnLeases } from "./own-leases.ts";
+import { isAlone } from "./rules.ts";
+import type { Sessions } from "./sessions.ts";
+import { NOTHING } from "./state.ts";
+
+export interface SettlementHooks {
+  /** Whether a key's next item may begin before that is written. */
+  readonly mayRunAhead: () => boolean;
+  /** A grant that nobody asked for yet. */
+  readonly reserve: (held: Held) => void;
+}
+
+export class Settlements {
+  readonly #store: KeyStore;
+  readonly #sessions: Sessions;
+  readonly #clock: Clock;
+  readonly #leases: OwnLeases;
+  readonly #ends: LeaseEnds;
+  readonly #goingOn: GoingOn;
+  readonly #hooks: SettlementHooks;
+
+  constructor(
+    store: KeyStore,
+    sessions: Sessions,
+    leases: OwnLeases,
+    ends: LeaseEnds,
+    goingOn: GoingOn,
+    hooks: SettlementHooks,
+  ) {
+    this.#store = store;
+    this.#sessions = sessions;
+    this.#clock = store.clock;
+    this.#leases = leases;
+    this.#ends = ends;
+    this.#goingOn = goingOn;
+    this.#hooks = hooks;
+  }
+
+  settle(lease: Lease, ending: Ending): Promise<SettleResult> {
+    const held = this.#leases.find(lease);
+    return (held === undefined ? undefined : this.#endAlone(held, ending)) ?? this.#settle(lease, ending, true);
+  }
+
+  /** The key's only item is done, and nothing has to be looked up before that is written. Undefined: there is more to it. */
+  #endAlone(held: Held, ending: Ending): Promise<SettleResult> | undefined {
+    const { streak } = held;
+    if (ending.type !== "done" || held.silent || streak.isAhead || !isAlone(streak.seen.state)) return undefined;
+    this.#leases.lose(held);
+    if (streak.isReady) return this.#endNow(held, ending);
+    return streak.ready.then(
+      () => this.#endNow(held, ending),
+      () => this.#endAgain(held, ending),
+    );
+  }
+
+  #endNow(held: Held, ending: Ending): Promise<SettleResult> {
+    const { seen } = held.streak;
+    const isGood = (): boolean => this.#leases.isGood(held);
+    // It may have been waited, and others may have come.
+    if (!isGood() || !isAlone(seen.state)) return this.#endAgain(held, ending);
+    return this.#store.write(held.key, seen, NOTHING, isGood).then(
+      (written) => (written === undefined ? this.#endAgain(held, ending) : "settled"),
+      (error: unknown) => this.#endAgain(held, ending, asError(error)),
+    );
+  }
+
+  /** As any other end, after a look at how the key stands. */
+  async #endAgain(held: Held, ending: Ending, error?: Error): Promise<SettleResult> {
+    try {
+      if (error !== undefined) await perhapsWritten(this.#store, held, NOTHING, error);
+      return (await lookAgain(this.#store, held)) ? await this.#ends.end(held, ending) : "lost";
+    } catch (failure) {
+      // Nothing is certain: the lease is this process's until it runs out, and may be settled again.
+      this.#leases.keep(held);
+      throw asError(failure);
+    }
+  }
+
+  /** @param mayWait whether it may be waited once until what is done before it is written */
+  async #settle(lease: Lease, ending: Ending, mayWait: boolean): Promise<SettleResult> {
+    const before = this.#leases.own(lease.handle);
+    if (before?.hasGoneOn === true) return await before.streak.again(before.item?.unique ?? "");
+    const held = this.#leases.find(lease) ?? (await adopt(this.#store, this.#sessions, this.#leases, lease));
+    if (held === undefined) return "lost";
+    if (held.silent) {
+      await this.#ends.drop(held);
+      return "lost";
+    }
+    const ahead = this.#runAhead(held, ending);
+    if (ahead !== undefined) {
+      this.#goingOn.delete(held);
+      return await ahead;
+    }
+    const mayGoOn =
+      this.#goingOn.may(held, ending) &&
+      (held.streak.seen.state.items.length > 1 || held.streak.seen.state.more !== false);
+    if (mayWait && mayGoOn && held.streak.isAhead) return await this.#settleBehind(held, lease, ending);
+    this.#leases.lose(held);
+    if (mayGoOn) this.#goingOn.add(held);
+    // It had a slot, and does not go on after all.
+    else this.#goingOn.leave(held);
+    try {
+      return await this.#ends.end(held, ending);
+    } catch (error) {
+      // Nothing is certain: the lease is this process's until it runs out, and may be settled again.
+      this.#leases.keep(held);
+      throw error;
+    } finally {
+      this.#goingOn.leave(held);
+    }
+  }
+
+  /** The streak is as far ahead of what is written as it may be: once that is written, its next item may start as before. */
+  async #settleBehind(held: Held, lease: Lease, ending: Ending): Promise<SettleResult> {
+    this.#goingOn.add(held);
+    try {
+      await held.streak.written();
+      return await this.#settle(lease, ending, false);
+    } finally {
+      this.#goingOn.leave(held);
+    }
+  }
+
+  /** The key's next item starts now. Undefined: it has to wait until this one's end is written. */
+  #runAhead(held: Held, ending: Ending): Promise<SettleResult> | undefined {
+    const { streak, item, session, worker } = held;
+    if (ending.type !== "done" || item === undefined || !this.#goingOn.may(held, ending)) return undefined;
+    if (!this.#hooks.mayRunAhead()) return undefined;
+    const next = streak.next(item, held.fence, this.#clock.wall());
+    if (next === undefined) return undefined;
+    const since = sinceOf(session, this.#clock);
+    const lease = { ...newLease(this.#store, session, worker, since), fence: next.fence };
+    this.#leases.lose(held);
+    held.hasGoneOn = true;
+    const follower = this.#leases.take(streak, next.item, next.fence, session, worker, since);
+    const settled = streak.advance(item.unique, held.fence, {
+      item: next.item,
+      lease,
+      isGood: () => this.#leases.isGood(follower),
+      takeAway: () => {
+        follower.silent = true;
+      },
+    });
+    this.#hooks.reserve(follower);
+    return settled;
+  }
+}

@@ -1,0 +1,144 @@
+/** An item that is submitted where a claim waits starts by the very write that brings it. */
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import type { ClaimRequest, Engine, Grant, Submission } from "../../src/engine/port.ts";
+import { openNatsUrl } from "../../src/engines/nats/index.ts";
+import { claim as oneClaim, entry } from "../cars.ts";
+import { NatsDesk, streamInfo, until } from "./desk.ts";
+
+const WITHIN_MS = 20_000;
+/** Until the pulls of a claim stand at the server. */
+const IDLE_MS = 100;
+
+interface Stage {
+  readonly engine: Engine;
+  readonly other: Engine;
+  /** How many messages were written to the stream so far. An item that is handed out by a consumer takes three, otherwise two. */
+  readonly written: () => Promise<number>;
+  /** While the server is still there. */
+  readonly end: () => Promise<void>;
+}
+
+async function begin(context: TestContext): Promise<Stage> {
+  const { server } = await NatsDesk.withServer(context);
+  const [engine, other] = [await openNatsUrl(server.url), await openNatsUrl(server.url)];
+  for (const one of [engine, other]) await one.declare({ queue: "cars" });
+  const written = async (): Promise<number> => (await streamInfo(server.port, "baton-cars")).state?.last_seq ?? 0;
+  // The first makes the session known.
+  await submit(engine, { key: "first" });
+  await done(engine, await take(engine));
+  const end = async (): Promise<void> => {
+    await Promise.all([engine.close(), other.close()]);
+  };
+  return { engine, other, written, end };
+}
+
+function car(more: Partial<Submission>): Submission {
+  return { ...entry, keyLimit: 10_000, queueLimit: 10_000, key: "car", ...more };
+}
+
+async function submit(engine: Engine, ...cars: readonly Partial<Submission>[]): Promise<void> {
+  const results = await engine.submit(cars.map(car));
+  assert.ok(results.every(({ ok }) => ok));
+}
+
+function take(engine: Engine, more: Partial<ClaimRequest> = {}): Promise<readonly Grant[]> {
+  return engine.claim({ ...oneClaim, signal: AbortSignal.timeout(WITHIN_MS), ...more });
+}
+
+async function done(engine: Engine, grants: readonly Grant[]): Promise<void> {
+  const results = await engine.settle(grants.map(({ lease }) => ({ lease, ending: { type: "done" } })));
+  assert.ok(results.every((result) => result === "settled"));
+}
+
+function names(grants: readonly Grant[]): readonly string[] {
+  return grants.map(({ item }) => `${item.key} ${item.attempt}`);
+}
+
+test("no consumer has to hand it out, however long nothing was done before", { timeout: 60_000 }, async (context) => {
+  const { engine, written, end } = await begin(context);
+  const before = await written();
+  // Longer than a sign of life is good for a new lease.
+  for (const restMs of [IDLE_MS, 1_500, IDLE_MS]) {
+    const taking = take(engine);
+    await wait(restMs);
+    await submit(engine, { key: `after ${restMs}` });
+    const grants = await taking;
+    assert.deepEqual(names(grants), [`after ${restMs} 1`]);
+    const report = (await engine.queues({ queue: "cars" }))[0];
+    assert.deepEqual([report?.waiting, report?.running], [0, 1]);
+    await done(engine, grants);
+  }
+  assert.equal((await written()) - before, 6);
+  await end();
+});
+
+test(
+  "as many as there are slots; the rest waits, and a key that is busy keeps its order",
+  { timeout: 60_000 },
+  async (context) => {
+    const { engine, end } = await begin(context);
+    const taking = take(engine, { max: 2 });
+    await wait(IDLE_MS);
+    await submit(engine, { key: "a" }, { key: "b" }, { key: "c" });
+    const first = await taking;
+    const grants = first.length === 2 ? first : [...first, ...(await take(engine))];
+    assert.deepEqual(names(grants), ["a 1", "b 1"]);
+    await submit(engine, { key: "a", headers: { place: "second" } });
+    await done(engine, grants);
+    const rest = [...(await take(engine)), ...(await take(engine))];
+    assert.deepEqual(names(rest).toSorted(), ["a 1", "c 1"]);
+    await done(engine, rest);
+    await end();
+  },
+);
+
+test("one whose claim is taken back goes to others, untried", { timeout: 60_000 }, async (context) => {
+  const { engine, other, end } = await begin(context);
+  const giveUp = new AbortController();
+  const taking = take(engine, { signal: giveUp.signal });
+  await wait(IDLE_MS);
+  const submitting = submit(engine, { key: "a" });
+  giveUp.abort();
+  await submitting;
+  assert.deepEqual(await taking, []);
+  const grants = await take(other);
+  assert.deepEqual(names(grants), ["a 1"]);
+  await done(other, grants);
+  await end();
+});
+
+test("a pause that was heard of meanwhile holds for it, too", { timeout: 60_000 }, async (context) => {
+  const { engine, other, end } = await begin(context);
+  const taking = take(engine);
+  await wait(IDLE_MS);
+  await other.pause({ queue: "cars", paused: true });
+  await submit(engine, { key: "a" });
+  await until("it waits", WITHIN_MS, async () => {
+    const report = (await other.queues({ queue: "cars" }))[0];
+    return report?.waiting === 1 && report.running === 0;
+  });
+  await other.pause({ queue: "cars", paused: false });
+  const grants = await taking;
+  assert.deepEqual(names(grants), ["a 1"]);
+  await done(engine, grants);
+  await end();
+});
+
+test("what is more urgent, and was accepted before, goes first", { timeout: 60_000 }, async (context) => {
+  const { engine, other, end } = await begin(context);
+  for (let round = 0; round < 20; round += 1) {
+    const taking = take(engine);
+    await wait(20);
+    await submit(other, { key: `urgent ${round}`, level: "high" });
+    await submit(engine, { key: `usual ${round}` });
+    const first = await taking;
+    assert.deepEqual(names(first), [`urgent ${round} 1`]);
+    await done(engine, first);
+    const second = await take(engine);
+    assert.deepEqual(names(second), [`usual ${round} 1`]);
+    await done(engine, second);
+  }
+  await end();
+});
