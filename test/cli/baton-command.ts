@@ -10,7 +10,7 @@ import { type Baton, connect, type Queue } from "../../src/index.ts";
 export const MAIN: string = join(import.meta.dirname, "../../src/cli/main.ts");
 
 /** Type stripping takes most of the time of a command that runs from source. */
-const CACHE = join(tmpdir(), "baton-cli-compile-cache");
+const CACHE = process.env["NODE_COMPILE_CACHE"] ?? join(tmpdir(), "baton-cli-compile-cache");
 
 export interface Finished {
   readonly code: number | null;

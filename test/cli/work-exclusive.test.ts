@@ -20,7 +20,15 @@ if [ "$BATON_ATTEMPT" -ge 2 ]; then kill -9 $!; exit 0; fi
 while :; do sleep 0.05; done
 `;
 
-const WORK = ["work", "cars", "--lease", "2s", "--backoff", "10ms"];
+/** Long enough that a machine that stands still for seconds, as virtual ones do, takes no lease away. */
+const WORK = ["work", "cars", "--lease", "5s", "--backoff", "10ms"];
+
+/** Loaded by every process of a command: the one that guards commands needs three leases to start. */
+const SLOW_GUARD = `
+import { basename, dirname } from "node:path";
+const program = process.argv[1] ?? "";
+if (basename(dirname(program)) === "guard") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000);
+`;
 
 describe("one command per key", { concurrency: 4, timeout: 120_000 }, () => {
   for (const signal of ["SIGKILL", "SIGSTOP"] as const) {
@@ -55,6 +63,26 @@ describe("one command per key", { concurrency: 4, timeout: 120_000 }, () => {
       assert.deepEqual(desk.lines("events"), events, "a worker that comes back does nothing more on the key");
     });
   }
+
+  test("a guard that is slow to start costs no attempt", async (context) => {
+    const desk = new Desk(context);
+    const slow = desk.write("slow-guard.mjs", SLOW_GUARD);
+    await (await desk.queue("cars")).submit("car1", "");
+    const words = [
+      "work",
+      "cars",
+      "--lease",
+      "1s",
+      "--until-empty",
+      "--",
+      "sh",
+      "-c",
+      'echo "$BATON_ATTEMPT" >> attempts',
+    ];
+    const { code, stderr } = await desk.run(words, { env: { NODE_OPTIONS: `--import=${slow}` } });
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(desk.lines("attempts"), ["1"]);
+  });
 
   test("a guard gets SIGKILL: the worker ends the command and tries again under a new one", async (context) => {
     const desk = new Desk(context);

@@ -99,7 +99,8 @@ async function work(name: string, words: readonly string[], flags: WorkFlags, co
   // A queue that cannot be used is an error now, not a worker that waits.
   await queue.levels();
   await using guard = new Guard({ leaseMs: lease, stdout: globals.json === true ? "stderr" : "inherit" });
-  guard.warmUp();
+  // A key that is taken before a command can start would lose time, or its lease, to the start of a process.
+  await guard.ready();
   const runnable = { ...program, fatalCodes: new Set(flags.fatalCodes) };
   const worker = queue.work((item, held) => runCommand(guard, runnable, item, held), {
     lease,
