@@ -21,6 +21,8 @@ export interface Operation {
   readonly entries: number;
   /** It makes the store larger, which a store that is full refuses. */
   readonly grows: boolean;
+  /** It changes nothing, and is asked again when its reply was lost. */
+  readonly looks?: boolean;
   /** It submits these. */
   readonly submissions?: readonly Submission[];
   readonly answer: (result: unknown, moment: Moment) => void;

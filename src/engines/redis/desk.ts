@@ -167,20 +167,26 @@ export class Desk {
 
   /** Returns what is to be sent again. */
   async #afterFailure(operations: readonly Operation[], error: unknown, begun: number): Promise<readonly Operation[]> {
-    if (isLater(error) && this.#parts.clock.monotonic() - begun < PATIENCE_MS) {
+    const isPatient = this.#parts.clock.monotonic() - begun < PATIENCE_MS;
+    if (isPatient && isLater(error)) {
       await pause(this.#parts.clock, TRY_AGAIN_MS);
       return operations;
     }
+    if (isPatient && isUnknown(error)) {
+      const changes = operations.filter(({ looks }) => looks !== true);
+      for (const { what, fail } of changes) fail(explain(error, what));
+      return operations.filter(({ looks }) => looks === true);
+    }
     // A store that is full still lets work end: what would make it larger is refused alone.
     const refused = wordOf(error) === "OOM" ? operations.filter(({ grows }) => grows) : operations;
-    for (const { what, fail } of refused) fail(explain(error, what));
+    for (const { what, fail, looks } of refused) fail(explain(error, what, looks));
     return refused.length === 0 || refused.length === operations.length
       ? this.#giveUp(operations, refused, error)
       : operations.filter(({ grows }) => !grows);
   }
 
   #giveUp(operations: readonly Operation[], refused: readonly Operation[], error: unknown): readonly Operation[] {
-    if (refused.length === 0) for (const { what, fail } of operations) fail(explain(error, what));
+    if (refused.length === 0) for (const { what, fail, looks } of operations) fail(explain(error, what, looks));
     return [];
   }
 

@@ -134,7 +134,7 @@ export class RedisEngine implements port.Engine {
     this.#checkOpen();
     const known = queue === undefined ? undefined : this.#queues.get(queue);
     if (known !== undefined) return [await this.#inspection.report(known)];
-    const names = texts(await this.#command(queuesKey(this.#prefix), ["SMEMBERS", queuesKey(this.#prefix)]));
+    const names = texts(await this.#look(queuesKey(this.#prefix), ["SMEMBERS", queuesKey(this.#prefix)]));
     const wanted = names.filter((name) => queue === undefined || name === queue).toSorted();
     const reports = await Promise.all(wanted.map((name) => this.#report(name)));
     return reports.filter((report) => report !== undefined);
@@ -191,7 +191,7 @@ export class RedisEngine implements port.Engine {
 
   async #levelsOf(name: string): Promise<readonly string[] | undefined> {
     const tag = queueTag(this.#prefix, name);
-    const stored = await this.#command(tag, ["HGET", tag, "levels"]);
+    const stored = await this.#look(tag, ["HGET", tag, "levels"]);
     return stored === null ? undefined : readLevels(text(stored));
   }
 
@@ -214,8 +214,12 @@ export class RedisEngine implements port.Engine {
     });
   }
 
-  async #command(key: string, args: string[], what = "a look at queues"): Promise<unknown> {
-    return await patiently(this.#clock, what, () => this.#wire.send(key, args));
+  async #command(key: string, args: string[], what: string, looks = false): Promise<unknown> {
+    return await patiently(this.#clock, what, () => this.#wire.send(key, args), looks);
+  }
+
+  async #look(key: string, args: string[]): Promise<unknown> {
+    return await this.#command(key, args, "a look at queues", true);
   }
 
   #queue(name: string): Queue {

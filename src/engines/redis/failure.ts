@@ -35,12 +35,16 @@ export function isUnknown(error: unknown): boolean {
   return explain(error, "") instanceof OutcomeUnknown;
 }
 
-/** What a user is told. */
-export function explain(error: unknown, what: string): BatonError {
+/**
+ * What a user is told.
+ *
+ * @param looks it changes nothing: without a reply nothing was done, either
+ */
+export function explain(error: unknown, what: string, looks = false): BatonError {
   if (error instanceof BatonError) return error;
   const word = wordOf(error);
   if (word !== undefined) return explainReply(word, error, what);
-  return isUnsent(error) ? unavailable(error) : new OutcomeUnknown(what, { cause: error });
+  return looks || isUnsent(error) ? unavailable(error) : new OutcomeUnknown(what, { cause: error });
 }
 
 export function unavailable(cause: unknown): BatonError {

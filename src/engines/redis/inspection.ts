@@ -26,13 +26,11 @@ export class Inspection {
   }
 
   find(queue: Queue, id: string): Promise<ItemReport | undefined> {
-    return queue.ask("a look at an item", ["find", id], (result) =>
-      readItem(result, id, queue.levels, this.#clock.wall()),
-    );
+    return queue.look("an item", ["find", id], (result) => readItem(result, id, queue.levels, this.#clock.wall()));
   }
 
   report(queue: Queue): Promise<QueueReport> {
-    return queue.ask("a look at a queue", ["report"], (result) => readQueue(result, queue.name));
+    return queue.look("a queue", ["report"], (result) => readQueue(result, queue.name));
   }
 
   async keys(queue: Queue, request: KeyPageRequest): Promise<readonly KeyReport[]> {
@@ -40,7 +38,7 @@ export class Inspection {
     const found: KeyReport[] = [];
     for (let after = request.after ?? ""; found.length < request.limit;) {
       const limit = Math.min(PAGE, request.limit - found.length);
-      const page = await queue.ask("a look at keys", ["keys", after, String(limit)], (result) => list(result));
+      const page = await queue.look("keys", ["keys", after, String(limit)], (result) => list(result));
       const [last, looked, ...reports] = page;
       found.push(...reports.map(readKey));
       if (number(looked) < limit) break;
@@ -54,7 +52,7 @@ export class Inspection {
     for (let after = request.after ?? ""; found.length < request.limit;) {
       const limit = Math.min(DEAD_PAGE, request.limit - found.length);
       const args = ["dead", after, String(limit)];
-      const page = await queue.ask("a look at dead letters", args, (result) =>
+      const page = await queue.look("dead letters", args, (result) =>
         list(result).map((one) => readDead(one, queue.levels)),
       );
       found.push(...page);
@@ -88,7 +86,7 @@ export class Inspection {
 
   /** There are never more leases than there are slots to work in; sorted here, because Lua would sort by the server's locale. */
   async #leased(queue: Queue, { after, limit }: KeyPageRequest): Promise<readonly KeyReport[]> {
-    const names = await queue.ask("a look at leases", ["leased"], texts);
+    const names = await queue.look("leases", ["leased"], texts);
     const from = after === undefined ? undefined : Buffer.from(after);
     const page = names
       .map((name) => ({ name, bytes: Buffer.from(name) }))
@@ -96,7 +94,7 @@ export class Inspection {
       .toSorted((a, b) => Buffer.compare(a.bytes, b.bytes))
       .slice(0, limit);
     const reports = await Promise.all(
-      page.map(({ name }) => queue.ask("a look at a key", ["key", name], (result) => list(result))),
+      page.map(({ name }) => queue.look("a key", ["key", name], (result) => list(result))),
     );
     return reports
       .filter((report) => report.length > 0)

@@ -80,12 +80,20 @@ export class Queue implements SignalListener {
     this.#outcomes = new Outcomes(this.#desk);
   }
 
+  look<T>(what: string, args: readonly string[], read: (result: unknown) => T): Promise<T> {
+    return this.ask(`a look at ${what}`, args, read, { looks: true });
+  }
+
   /** One operation, and its result with the time from which it counts. */
   ask<T>(
     what: string,
     args: readonly string[],
     read: (result: unknown, moment: Moment) => T,
-    { entries = 1, grows = false, ...rest }: Partial<Pick<Operation, "entries" | "grows" | "submissions">> = {},
+    {
+      entries = 1,
+      grows = false,
+      ...rest
+    }: Partial<Pick<Operation, "entries" | "grows" | "looks" | "submissions">> = {},
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#desk.ask({

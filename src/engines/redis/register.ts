@@ -31,7 +31,7 @@ export class RedisRegister implements Register {
   }
 
   async read(name: string): Promise<Cell | undefined> {
-    const [version, value] = list(await this.#run(READ, [checked(name)], "a look at a lock"));
+    const [version, value] = list(await this.#run(READ, [checked(name)], "a look at a lock", true));
     return version === undefined ? undefined : { name, version: number(version), value: text(value) };
   }
 
@@ -52,7 +52,7 @@ export class RedisRegister implements Register {
   async list(prefix: string): Promise<readonly Cell[]> {
     // No UTF-8 text holds the byte 0xff, and none that begins with the prefix sorts behind this.
     const behind = `${checked(prefix)}\u{10FFFF}`;
-    return list(await this.#run(LIST, [prefix, behind], "a look at locks")).map((one) => {
+    return list(await this.#run(LIST, [prefix, behind], "a look at locks", true)).map((one) => {
       const [name, version, value] = list(one);
       return { name: text(name), version: number(version), value: text(value) };
     });
@@ -89,8 +89,8 @@ export class RedisRegister implements Register {
     }
   }
 
-  async #run(script: Script, args: readonly string[], what: string): Promise<unknown> {
-    return await patiently(this.#clock, what, () => script.run(this.#wire, this.#keys, args));
+  async #run(script: Script, args: readonly string[], what: string, looks = false): Promise<unknown> {
+    return await patiently(this.#clock, what, () => script.run(this.#wire, this.#keys, args), looks);
   }
 
   #changed(name: string): string {

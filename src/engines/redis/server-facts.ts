@@ -17,7 +17,7 @@ export interface ServerFacts {
 const OLDEST_MAJOR = 7;
 
 export async function serverFacts(wire: Wire, clock: Clock = systemClock): Promise<ServerFacts> {
-  const written = text(await patiently(clock, "a look at the server", () => wire.send("info", ["INFO"])));
+  const written = text(await patiently(clock, "a look at the server", () => wire.send("info", ["INFO"]), true));
   const values = new Map(
     written.split("\r\n").flatMap((line): [string, string][] => {
       const at = line.indexOf(":");
@@ -61,7 +61,7 @@ export async function setting(wire: Wire, name: string): Promise<string | undefi
     if (Array.isArray(reply)) return texts(reply)[1];
     return isRecord(reply) && reply[name] !== undefined ? text(reply[name]) : undefined;
   } catch (error) {
-    if (wordOf(error) === undefined) throw explain(error, "a look at the settings");
+    if (wordOf(error) === undefined) throw explain(error, "a look at the settings", true);
     return undefined;
   }
 }

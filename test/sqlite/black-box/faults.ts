@@ -37,7 +37,10 @@ export class Crew {
       const [name, child] = this.#random.pick([...this.#workers]);
       // One thing at a time for each: somebody who is stopped cannot be blocked.
       this.#workers.delete(name);
-      this.#recovering.push(this.#hit(name, child));
+      const recovering = this.#hit(name, child);
+      // Told at the end: a rejection that nobody hears of yet would end the test without its cleaning up.
+      recovering.catch(() => undefined);
+      this.#recovering.push(recovering);
     }
     await Promise.all(this.#recovering);
   }
