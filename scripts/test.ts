@@ -114,7 +114,10 @@ async function lane(own: Kind): Promise<void> {
 async function runFile(file: string): Promise<void> {
   const since = performance.now();
   const events: TestEvent[] = [];
-  for await (const event of run({ files: [join(root, file)], signal: AbortSignal.timeout(LONGEST_MS) }) as AsyncIterable<TestEvent>) {
+  for await (const event of run({
+    files: [join(root, file)],
+    signal: AbortSignal.timeout(LONGEST_MS),
+  }) as AsyncIterable<TestEvent>) {
     count(event);
     if (event.type !== "test:summary" && !isTotal(event)) events.push(event);
   }

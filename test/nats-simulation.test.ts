@@ -14,8 +14,8 @@ const SEEDS = 4_000;
 /** On a slow or busy machine fewer seeds are run, and their number is printed. */
 const LONGEST_MS = 5_000;
 /** Of the variations of a script or a sweep, drawn anew each time: all of them take a minute and a half. */
-const SCRIPTED_AT_A_TIME = 4;
-const SWEPT_AT_A_TIME = 8;
+const SCRIPTED_AT_A_TIME = 6;
+const SWEPT_AT_A_TIME = 12;
 const SEEDS_PER_PLANTED_BUG = 300;
 /** Side by side. */
 const TOGETHER = 20;
