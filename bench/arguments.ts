@@ -53,6 +53,7 @@ function sizesOf(values: Values): Settable {
   const given = {
     rounds: whole("--rounds", values.rounds),
     items: whole("--items", values.items),
+    drainItems: whole("--items", values.items),
     concurrencies: wholes("--concurrency", values.concurrency),
     keys: whole("--keys", values.keys),
     rate: whole("--rate", values.rate),

@@ -13,7 +13,7 @@ What is measured
   --seed N              decides in which order the subjects come in each round (drawn, and told)
 
 How much
-  --items N             worked off per measurement of drain and keyed (20,000)
+  --items N             worked off per measurement of drain (100,000) and keyed (20,000), at the most
   --concurrency LIST    of drain (1,16,64)
   --keys N              of the keyed workloads (1,000)
   --rate N              items a second for latency under load (400)
@@ -39,7 +39,8 @@ Examples
 
 How to read it
   A ratio says how many times better Baton is, below 1 worse. It is taken round by round, of measurements made within
-  moments of each other; shown are the median and, in brackets, the lowest and the highest round. ≈ marks a tie. The
+  moments of each other, for two seconds after two that are not counted (a process that has just begun still
+  compiles its code); shown are the median and, in brackets, the lowest and the highest round. ≈ marks a tie. The
   report says how far rounds lay apart: that is what another run on such a machine may differ by. Before every
   measurement a loop, an fsync and the load of the machine are looked at; if it was not quiet, the report says so.
 `;

@@ -2,8 +2,16 @@
 export interface Sizes {
   readonly rounds: number;
   readonly submitItems: number;
+  /** Worked off with keys that have lines. */
   readonly items: number;
+  /** The same with a key per item: enough for the quickest to be at it for seconds. */
+  readonly drainItems: number;
   readonly concurrencies: readonly number[];
+  /**
+   * Not counted, before each measurement of submissions, of items that are worked off, and of an idle start: a process that has just begun still
+   * compiles its code, and a server still grows. Two seconds bring most subjects to within a few percent of what they do for hours.
+   */
+  readonly warmUpMs: number;
   readonly boxMs: number;
   /** Longer than the default poll of the slowest peer, 2 s, or it would be measured between two polls. */
   readonly keyedBoxMs: number;
@@ -23,10 +31,12 @@ export interface Sizes {
 
 export const FULL: Sizes = {
   rounds: 3,
-  submitItems: 200_000,
+  submitItems: 400_000,
   items: 20_000,
+  drainItems: 100_000,
   concurrencies: [1, 16, 64],
-  boxMs: 1_000,
+  warmUpMs: 2_000,
+  boxMs: 2_000,
   keyedBoxMs: 2_200,
   latencyMs: 1_000,
   rate: 400,
@@ -42,7 +52,9 @@ export const QUICK: Sizes = {
   ...FULL,
   rounds: 1,
   items: 6_000,
+  drainItems: 6_000,
   concurrencies: [64],
+  warmUpMs: 200,
   boxMs: 300,
   keyedBoxMs: 500,
   latencyMs: 300,
@@ -55,5 +67,8 @@ export const QUICK: Sizes = {
 
 /** Those that can be set from the command line. */
 export type Settable = Partial<
-  Pick<Sizes, "rounds" | "items" | "concurrencies" | "rate" | "keys" | "levels" | "loadMs" | "hot" | "waiting">
+  Pick<
+    Sizes,
+    "rounds" | "items" | "drainItems" | "concurrencies" | "rate" | "keys" | "levels" | "loadMs" | "hot" | "waiting"
+  >
 >;

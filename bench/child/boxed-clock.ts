@@ -1,7 +1,13 @@
 /** Longer than any subject takes to begin, its slowest poll included. */
 const GIVE_UP_MS = 20_000;
-/** Slow subjects do not get through the warm-up: then time ends it. */
-const WARM_UP_MS = 300;
+
+export interface WarmUp {
+  readonly count: number;
+  /** Slow subjects do not get through it: then time ends it. */
+  readonly boxMs: number;
+}
+
+const COLD: WarmUp = { count: 0, boxMs: 0 };
 
 /**
  * Counts what is handled, in a box of time: idle → warming up, when the first item starts → counting, when the warm-up
@@ -13,14 +19,14 @@ export class BoxedClock {
   readonly #settle = Promise.withResolvers<{ readonly handled: number; readonly ms: number }>();
   readonly #count: number;
   readonly #boxMs: number;
-  readonly #warmUp: number;
+  readonly #warmUp: WarmUp;
   #timer: NodeJS.Timeout;
   #warmSince: number | undefined;
   #countingSince: number | undefined;
   #warmed = 0;
   #handled = 0;
 
-  constructor(count: number, boxMs: number, warmUp: number) {
+  constructor(count: number, boxMs: number, warmUp: WarmUp = COLD) {
     this.#count = count;
     this.#boxMs = boxMs;
     this.#warmUp = warmUp;
@@ -34,15 +40,15 @@ export class BoxedClock {
   starts(): void {
     if (this.#warmSince !== undefined) return;
     this.#warmSince = performance.now();
-    if (this.#warmUp === 0) this.#startCounting();
-    else this.#wait(WARM_UP_MS, () => this.#startCounting());
+    if (this.#warmUp.count === 0) this.#startCounting();
+    else this.#wait(this.#warmUp.boxMs, () => this.#startCounting());
   }
 
   ends(): void {
     if (this.#countingSince === undefined) {
       this.#warmed += 1;
-      if (this.#warmed >= this.#warmUp || performance.now() - (this.#warmSince ?? 0) >= WARM_UP_MS)
-        this.#startCounting();
+      const { count, boxMs } = this.#warmUp;
+      if (this.#warmed >= count || performance.now() - (this.#warmSince ?? 0) >= boxMs) this.#startCounting();
       return;
     }
     this.#handled += 1;

@@ -19,12 +19,21 @@ const TICK_MS = 1;
 
 export interface LatencyTask {
   readonly boxMs: number;
+  /** Before that: not counted. */
+  readonly warmUpMs: number;
+}
+
+export interface Knocked {
+  readonly items: number;
+  /** Of these, not counted. */
+  readonly skip: number;
 }
 
 /** In one process. */
-export async function latencyAlone(client: Client, { boxMs }: LatencyTask): Promise<readonly number[]> {
+export async function latencyAlone(client: Client, task: LatencyTask): Promise<readonly number[]> {
   const listener = await listen(client);
-  return listener.stop(await knock(client, { boxMs }, listener.started));
+  const { items, skip } = await knock(client, task, listener.started);
+  return await listener.stop(items, skip);
 }
 
 export interface Listener {
@@ -33,7 +42,7 @@ export interface Listener {
   /** The worker has taken its first item: it is up. */
   readonly up: Promise<void>;
   /** Waits until so many have started, and tells how long each took but for the first few. */
-  readonly stop: (items: number, skip?: number) => Promise<readonly number[]>;
+  readonly stop: (items: number, skip: number) => Promise<readonly number[]>;
 }
 
 /** The worker's side of two processes. */
@@ -49,7 +58,7 @@ export async function listen(client: Client, concurrency: number = 1): Promise<L
   return {
     started,
     up: up.promise,
-    async stop(items, skip = WARM_UP) {
+    async stop(items, skip) {
       const end = now() + LAST_POLL_MS;
       while (latencies.size < items && now() < end) await sleep(PAUSE_MS);
       await stop();
@@ -63,15 +72,17 @@ export async function greet(client: Client): Promise<void> {
   await client.submit(makeItem(GREETING, "greeting", 0));
 }
 
-/** The producer's side. `started`: how it hears of each start, in one process; without it, it just waits a little longer. Returns how many. */
+/** The producer's side. `started`: how it hears of each start, in one process; without it, it just waits a little longer. */
 export async function knock(
   client: Client,
-  { boxMs }: LatencyTask,
+  { boxMs, warmUpMs }: LatencyTask,
   started?: Map<number, () => void>,
-): Promise<number> {
+): Promise<Knocked> {
   const began = now();
+  let skip = 0;
   let number = 0;
-  for (; number < LEAST + WARM_UP || now() - began < boxMs; number += 1) {
+  for (; number < LEAST + skip || now() - began < warmUpMs + boxMs; number += 1) {
+    if (number < WARM_UP || now() - began < warmUpMs) skip = number + 1;
     const item = makeItem(number, `key-${number}`, 0);
     const start =
       started === undefined ? sleep(PAUSE_MS) : new Promise<void>((resolve) => started.set(number, resolve));
@@ -80,10 +91,11 @@ export async function knock(
     started?.delete(number);
     await sleep(PAUSE_MS);
   }
-  return number;
+  return { items: number, skip };
 }
 
-export interface StreamTask extends LatencyTask {
+export interface StreamTask {
+  readonly boxMs: number;
   /** Items per second. */
   readonly rate: number;
 }

@@ -3,6 +3,7 @@ import type { Client } from "../subject.ts";
 import {
   greet,
   knock,
+  type Knocked,
   latencyAlone,
   type LatencyTask,
   listen,
@@ -16,11 +17,6 @@ import { work, type WorkResult, type WorkTask } from "./working.ts";
 
 let listener: Listener | undefined;
 
-export interface HeardTask {
-  readonly items: number;
-  readonly skip?: number;
-}
-
 export interface HoldTask {
   readonly concurrency: number;
   readonly settleMs: number;
@@ -32,8 +28,7 @@ export const tasks = {
   load: (client: Client, task: LoadTask): Promise<Submitted> => load(client, task),
   work: (client: Client, task: WorkTask): Promise<WorkResult> => work(client, task),
   latencyAlone: (client: Client, task: LatencyTask): Promise<readonly number[]> => latencyAlone(client, task),
-  knock: (client: Client, task: LatencyTask): Promise<number> => knock(client, task),
-
+  knock: (client: Client, task: LatencyTask): Promise<Knocked> => knock(client, task),
   stream: (client: Client, task: StreamTask): Promise<Streamed> => stream(client, task),
 
   async listen(client: Client, concurrency: number | undefined): Promise<void> {
@@ -47,7 +42,7 @@ export const tasks = {
   },
 
   /** How long each took, once so many have come. */
-  async heard(_: Client, { items, skip }: HeardTask): Promise<readonly number[]> {
+  async heard(_: Client, { items, skip }: Knocked): Promise<readonly number[]> {
     return (await listener?.stop(items, skip)) ?? [];
   },
 

@@ -3,15 +3,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Item } from "../item.ts";
 import type { Client, WorkOptions } from "../subject.ts";
 import { median } from "../report/statistics.ts";
-import { BoxedClock } from "./boxed-clock.ts";
+import { BoxedClock, type WarmUp } from "./boxed-clock.ts";
 
 export interface WorkTask extends WorkOptions {
   /** Done when so many items were handled… */
   readonly count: number;
   /** …or when so much time has passed since the first began. */
   readonly boxMs: number;
-  /** So many are not counted: a process that has just begun still compiles its code. Not longer than WARM_UP_MS. */
-  readonly warmUp?: number;
+  /** Until so many were handled, or so much time has passed, nothing is counted. */
+  readonly warmUp?: WarmUp;
   /** Exclusive per key and in order: then it is checked. */
   readonly exclusive: boolean;
   /** How long the handler of an item takes. Default: it returns at once, or after one turn of the event loop where exclusivity is checked. */
@@ -39,7 +39,7 @@ export interface WorkResult {
 export async function work(client: Client, task: WorkTask): Promise<WorkResult> {
   const { count, boxMs, exclusive, handlerMs, hotKey } = task;
   const watch = new Watch();
-  const clock = new BoxedClock(count, boxMs, task.warmUp ?? 0);
+  const clock = new BoxedClock(count, boxMs, task.warmUp);
 
   const plain = (item: Item): void => {
     clock.starts();

@@ -122,7 +122,7 @@ async function cycles(
       ...task,
       concurrency: CONCURRENCY,
       expect: "backlog",
-      warmUp: CYCLE_WARM_UP,
+      warmUp: { count: CYCLE_WARM_UP, boxMs: CYCLE_MS },
       exclusive,
     });
     submit.push((submitted.ms / submitted.count) * 1_000);

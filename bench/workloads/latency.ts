@@ -20,8 +20,8 @@ const oneProcess: Workload = {
   exclusive: false,
   extra: true,
   metrics: () => percentiles(),
-  async measure({ producer }, { latencyMs }) {
-    return measured(await producer.call("latencyAlone", { boxMs: latencyMs }));
+  async measure({ producer }, { latencyMs, warmUpMs }) {
+    return measured(await producer.call("latencyAlone", { boxMs: latencyMs, warmUpMs }));
   },
 };
 
@@ -31,10 +31,10 @@ const twoProcesses: Workload = {
   title: "submit → handler starts, idle, two processes",
   exclusive: false,
   metrics: () => percentiles(),
-  async measure(scene, { latencyMs }) {
+  async measure(scene, { latencyMs, warmUpMs }) {
     await begin(scene, 1);
-    const items = await scene.producer.call("knock", { boxMs: latencyMs });
-    return measured(await scene.worker.call("heard", { items }));
+    const knocked = await scene.producer.call("knock", { boxMs: latencyMs, warmUpMs });
+    return measured(await scene.worker.call("heard", knocked));
   },
 };
 

@@ -1,10 +1,13 @@
 import type { Line } from "../item.ts";
 import type { Metric, Workload } from "../workload.ts";
+import { BULK } from "./loading.ts";
 
 const RATE: Metric = { name: "rate", title: "", unit: "items/s", better: "higher" };
 
-/** The first calls make connections and compile code. */
-const WARM_UP = { count: 10_000, boxMs: 200 };
+/** The quickest have done a quarter before their time is over. */
+function warmUpOf(items: number): number {
+  return items / 4;
+}
 
 function lineOf(total: number): Line {
   return { order: "distinct", keys: total, total };
@@ -17,9 +20,9 @@ function submitting(name: string, title: string, inFlight: number): Workload {
     title,
     exclusive: false,
     metrics: () => [RATE],
-    async measure({ producer }, { boxMs, submitItems }) {
+    async measure({ producer }, { boxMs, warmUpMs, submitItems }) {
       const line = lineOf(submitItems);
-      await producer.call("submit", { line, inFlight, ...WARM_UP });
+      await producer.call("submit", { line, inFlight, count: warmUpOf(submitItems), boxMs: warmUpMs });
       const { count, ms } = await producer.call("submit", { line, inFlight, count: submitItems, boxMs });
       return { values: { rate: (count / ms) * 1_000 } };
     },
@@ -32,11 +35,10 @@ const bulk: Workload = {
   title: "submit, bulk of 500",
   exclusive: false,
   metrics: () => [RATE],
-  async measure({ producer }, { boxMs, submitItems }) {
+  async measure({ producer }, { boxMs, warmUpMs, submitItems }) {
     const line = lineOf(submitItems);
-    const task = { line, bulk: 500, boxMs };
-    await producer.call("load", { ...task, ...WARM_UP });
-    const { count, ms } = await producer.call("load", { ...task, count: submitItems });
+    await producer.call("load", { line, bulk: BULK, count: warmUpOf(submitItems), boxMs: warmUpMs });
+    const { count, ms } = await producer.call("load", { line, bulk: BULK, count: submitItems, boxMs });
     return { values: { rate: (count / ms) * 1_000 } };
   },
 };

@@ -9,7 +9,7 @@ const RATE: Metric = { name: "rate", title: "", unit: "items/s", better: "higher
 const KEYED_CONCURRENCY = 64;
 /** A third of what there is, so that a small count leaves something to be measured. */
 function warmUpOf(items: number): number {
-  return Math.min(2_000, Math.floor(items / 3));
+  return Math.floor(items / 3);
 }
 
 function draining(concurrency: number): Workload {
@@ -19,14 +19,14 @@ function draining(concurrency: number): Workload {
     title: `drain, concurrency ${concurrency}`,
     exclusive: false,
     metrics: () => [RATE],
-    async measure(scene, { items, boxMs }) {
+    async measure(scene, { drainItems: items, boxMs, warmUpMs }) {
       await loadAll(scene, { order: "distinct", keys: items, total: items });
       const result = await scene.worker.call("work", {
         concurrency,
         expect: "backlog",
         count: items,
         boxMs,
-        warmUp: warmUpOf(items),
+        warmUp: { count: warmUpOf(items), boxMs: warmUpMs },
         exclusive: false,
       });
       return rateOf(result);
@@ -42,14 +42,14 @@ function keyed(order: Order, words: string): Workload {
     exclusive: true,
     extra: order === "round-robin",
     metrics: () => [RATE],
-    async measure(scene, { items, keys, keyedBoxMs }) {
+    async measure(scene, { items, keys, keyedBoxMs, warmUpMs }) {
       await loadAll(scene, { order, keys, total: items });
       const result = await scene.worker.call("work", {
         concurrency: KEYED_CONCURRENCY,
         expect: "backlog",
         count: items,
         boxMs: keyedBoxMs,
-        warmUp: warmUpOf(items),
+        warmUp: { count: warmUpOf(items), boxMs: warmUpMs },
         exclusive: true,
       });
       return rateOf(result);
