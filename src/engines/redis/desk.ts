@@ -122,19 +122,19 @@ export class Desk {
     }
   }
 
-  /** Submissions that have to wait hold up what was asked for after them, except for what passes. */
+  /** Submissions that have to wait hold up what was asked for after them, except for what passes. Neither line takes the other's room. */
   #take(): Operation[] {
     const taken: Operation[] = [];
     const most = this.#mostEntries();
-    let entries = 0;
-    let bytes = 0;
     for (const line of [this.#asked, this.#passing]) {
+      let entries = 0;
+      let bytes = 0;
       let count = 0;
       for (const operation of line) {
         if (operation.submissions?.some(({ key }) => this.#keysUnderWay.has(key)) === true) break;
         entries += operation.entries;
         if (operation.grows) bytes += sizeOf(operation);
-        if (taken.length + count > 0 && (entries > most || bytes > MOST_BYTES)) break;
+        if (count > 0 && (entries > most || bytes > MOST_BYTES)) break;
         count += 1;
       }
       taken.push(...line.splice(0, count));
