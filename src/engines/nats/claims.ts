@@ -178,7 +178,7 @@ export class Claims {
   #idleDesk(): Desk | undefined {
     if (this.#closed || this.#isOnce || this.#resting || this.#takingIn || this.#lag.isPossible) return undefined;
     if (this.#fetched.length > 0 || this.#goingBack.size > 0 || this.#leases.goingOnCount > 0) return undefined;
-    for (let level = 0; level < this.#levels; level += 1) if (!this.#pulls.isStanding(level)) return undefined;
+    for (let level = 0; level < this.#levels; level += 1) if (!this.#pulls.isServed(level)) return undefined;
     return this.#desks.waiting();
   }
 

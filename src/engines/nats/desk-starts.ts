@@ -75,15 +75,16 @@ export class DeskStarts {
     desk.promised.add(coming);
     this.#starting += 1;
     first.held
-      .then((held) => {
+      .then(async (held) => {
         desk.promised.delete(coming);
         coming.since = this.#clock.monotonic();
         coming.held = held;
-        if (held === undefined) return undefined;
-        if (this.#closed || coming.isUnwanted || !desk.hasRoom) return leases.release(held);
-        desk.add(coming);
+        const isWanted = held !== undefined && !this.#closed && !coming.isUnwanted && desk.hasRoom;
+        if (isWanted) desk.add(coming);
+        else coming.isUnwanted = true;
+        // Whatever came of it: what arrived meanwhile was sent back, because the slot was promised.
         begun(desk, coming);
-        return undefined;
+        if (held !== undefined && !isWanted) await leases.release(held);
       })
       .catch(() => undefined)
       .finally(() => this.#startedOne());

@@ -100,16 +100,13 @@ export class NatsEngine implements port.Engine {
     const [first] = submissions;
     const room = first === undefined ? undefined : this.#rooms.get(first.queue);
     if (first !== undefined && room !== undefined && submissions.length === 1 && !this.#closing.signal.aborted)
-      return room.submitter.submitOne(first, this.#guard);
-    return this.#guard(() =>
+      return room.submitter.submitOne(first, (work) => this.#explained("a submission", work));
+    return this.#run("a submission", () =>
       room !== undefined && submissions.every(({ queue }) => queue === first?.queue)
         ? room.submitter.submit(submissions)
         : this.#submitApart(submissions),
     );
   }
-
-  readonly #guard = (work: () => Promise<readonly port.SubmitResult[]>): Promise<readonly port.SubmitResult[]> =>
-    this.#run("a submission", work);
 
   async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     this.#checkOpen();
@@ -296,6 +293,7 @@ export class NatsEngine implements port.Engine {
       shared: this.#subjects.shared,
       inbox: this.#inbox,
       consumers,
+      readRecord: () => readQueue(this.#js, this.#subjects, queue),
       restore: () => this.#keeper.restoreConsumers(queue),
     });
   }
@@ -323,6 +321,11 @@ export class NatsEngine implements port.Engine {
 
   async #run<T>(what: string, work: () => Promise<T>): Promise<T> {
     this.#checkOpen();
+    return await this.#explained(what, work);
+  }
+
+  /** What is under way already comes to its end while this is being closed. */
+  async #explained<T>(what: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {

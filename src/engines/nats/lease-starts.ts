@@ -1,5 +1,6 @@
 /** How leases begin: a key that is ready is started, or one that was idle comes into being as this process's. */
 import { type Clock, elapsedMs, type Instant, instant } from "../../domain/clock.ts";
+import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
 import { firstState } from "./codec.ts";
 import type { Freeing } from "./freeing.ts";
@@ -84,8 +85,9 @@ export class LeaseStarts {
     const held = written.then(
       (seen) =>
         seen === undefined ? undefined : this.#leases.takeFirst(key, seen, session, worker, since, since.monotonic),
-      () => {
-        this.#store.background(this.#freeing.giveUpSurely(key, lease.nonce));
+      (error: unknown) => {
+        // Whatever else went wrong, nothing was written.
+        if (error instanceof OutcomeUnknown) this.#store.background(this.#freeing.giveUpSurely(key, lease.nonce));
         return undefined;
       },
     );

@@ -108,6 +108,11 @@ export class Pulls {
     return this.#standingOf.has(consumer);
   }
 
+  /** Whatever becomes ready there comes at once: a pull stands, and the server has not refused it. */
+  isServed(consumer: number): boolean {
+    return this.#standingOf.has(consumer) && !this.#refusals.has(consumer);
+  }
+
   /**
    * What is there now, up to so many, arrives. Messages say where they come from, not who asked: the server answers in the order in which it
    * was asked, so they are for the first who has not got all. That matters for how many came only; if one was lost, the next ask brings the rest.
@@ -200,6 +205,7 @@ export class Pulls {
     }
     if (standing === undefined) return;
     if (delivery.status === 100) {
+      this.#refusals.delete(consumer);
       standing.heard = this.#clock.monotonic();
       return;
     }

@@ -1,5 +1,5 @@
 /** One queue, as one handle works with it: all parts put together. */
-import type { Clock } from "../../domain/clock.ts";
+import type { Clock, Timer } from "../../domain/clock.ts";
 import type * as port from "../../engine/port.ts";
 import { Acknowledgements } from "./acknowledgements.ts";
 import { Claims } from "./claims.ts";
@@ -26,6 +26,8 @@ import type { Subscription, Wire } from "./wire.ts";
 
 /** Delayed items that come due are taken in so many at a time. */
 const DUE_BATCH = 64;
+/** Between two looks whether the queue is paused, while nobody answers. Until then items start the longer way. */
+const CATCH_UP_MS = 1_000;
 /** Clocks of a cluster's servers may differ by so much. */
 const SKEW_MS = 1_000;
 /** Left for headers and for what a state says beside its items. */
@@ -43,6 +45,7 @@ export interface RoomParts {
   readonly shared: string;
   readonly inbox: string;
   readonly consumers: readonly ConsumerInfo[];
+  readonly readRecord: () => Promise<QueueRecord | undefined>;
   /** Looks after what the queue has at the server. True: some of it was made anew. */
   readonly restore: () => Promise<boolean>;
 }
@@ -70,6 +73,12 @@ export class QueueRoom {
   #claims: Claims | undefined;
   #pulls: Pulls | undefined;
   #paused: boolean;
+  /** How often it was told so. */
+  #hears = 0;
+  /** Nothing was said that was not heard. */
+  #hearsAll = false;
+  #catchingUp: Timer | undefined;
+  #closed = false;
 
   constructor(parts: RoomParts) {
     const { js, wire, clock, nonces, subjects, shared, queue, record } = parts;
@@ -85,7 +94,7 @@ export class QueueRoom {
     this.inspector = new Inspector(this.store, queue, this.levels, shared, () => counts);
     // What has come due goes first.
     const startHere = (key: string, item: KeyItem): Promise<Seen | undefined> | undefined =>
-      this.#paused || this.#intake.size > 0 ? undefined : this.#claims?.startHere(key, item);
+      this.#paused || !this.#hearsAll || this.#intake.size > 0 ? undefined : this.#claims?.startHere(key, item);
     this.submitter = new Submitter(this.store, counts, queue, this.levels, startHere);
     this.#sessions = new Sessions({
       js,
@@ -115,6 +124,11 @@ export class QueueRoom {
     this.#watches = new Watches(wire, clock);
     // The server's own copy of what is written: nobody has to be told in addition.
     this.#hearing = wire.subscribe(subjects.queueRecord(), ({ data }) => this.#hear(readRecord(data)));
+    wire.watch((up) => {
+      this.#hearsAll = false;
+      if (up) this.#catchUp();
+    });
+    this.#catchUp();
   }
 
   get record(): QueueRecord {
@@ -175,6 +189,8 @@ export class QueueRoom {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
+    this.#catchingUp?.cancel();
     await Promise.allSettled(this.#holding);
     this.#hearing.unsubscribe();
     this.#losses.close();
@@ -270,7 +286,21 @@ export class QueueRoom {
     return false;
   }
 
+  /** What was said before this process listened, or while it was cut off. What is said meanwhile is newer. */
+  #catchUp(): void {
+    const heard = this.#hears;
+    const again = (): void => {
+      this.#catchingUp?.cancel();
+      if (!this.#closed) this.#catchingUp = this.#parts.clock.setTimer(CATCH_UP_MS, () => this.#catchUp());
+    };
+    this.#parts.readRecord().then((record) => {
+      if (record !== undefined && this.#hears === heard && record.paused !== this.#paused) this.#hear(record);
+      this.#hearsAll = true;
+    }, again);
+  }
+
   #hear({ paused }: QueueRecord): void {
+    this.#hears += 1;
     this.#paused = paused;
     // A pull that stood while its consumer was paused is not woken by the server.
     if (paused) this.giveBack();

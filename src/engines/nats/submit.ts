@@ -60,16 +60,16 @@ export class Submitter {
     );
   }
 
-  /** One alone, by one message and one promise. Whatever takes more than that, and may fail, is handed to `guard`. */
+  /** One alone, by one message and one promise. Whatever takes more than that, and may fail, is `explained`. */
   submitOne(
     submission: Submission,
-    guard: (work: () => Promise<readonly SubmitResult[]>) => Promise<readonly SubmitResult[]>,
+    explained: (work: () => Promise<readonly SubmitResult[]>) => Promise<readonly SubmitResult[]>,
   ): Promise<readonly SubmitResult[]> {
     return new Promise((resolve) => {
       const answer = (result: SubmitResult | Promise<SubmitResult>): void =>
-        resolve(result instanceof Promise ? guard(() => result.then(alone)) : [result]);
+        resolve(result instanceof Promise ? explained(() => result.then(alone)) : [result]);
       if (!this.#submitQuickly(tokenOf(submission.key), submission, answer))
-        resolve(guard(() => this.submit([submission])));
+        resolve(explained(() => this.submit([submission])));
     });
   }
 

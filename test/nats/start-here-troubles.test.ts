@@ -1,0 +1,142 @@
+/** What may go wrong while an item is started by the write that brings it. */
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { connect as connectNats } from "@nats-io/transport-node";
+import type { NatsServer } from "../../servers/nats-server.ts";
+import { systemClock } from "../../src/domain/clock.ts";
+import { BatonError } from "../../src/domain/errors.ts";
+import type { Engine, Grant, Submission } from "../../src/engine/port.ts";
+import { wireOf } from "../../src/engines/nats/connection.ts";
+import { NatsEngine } from "../../src/engines/nats/engine.ts";
+import { openNatsUrl } from "../../src/engines/nats/index.ts";
+import type { Wire } from "../../src/engines/nats/wire.ts";
+import { claim as oneClaim, entry } from "../cars.ts";
+import { NatsDesk } from "./desk.ts";
+
+const TIMEOUT = { timeout: 60_000 };
+const SOON_MS = 5_000;
+/** Until the pulls of a claim stand at the server. */
+const IDLE_MS = 100;
+
+async function open(context: TestContext, url: string): Promise<Engine> {
+  const engine = await openNatsUrl(url);
+  context.after(() => engine.close());
+  await engine.declare({ queue: "cars" });
+  return engine;
+}
+
+function car(key: string): Submission {
+  return { ...entry, keyLimit: 10_000, queueLimit: 10_000, key };
+}
+
+function take(engine: Engine): Promise<readonly Grant[]> {
+  return engine.claim({ ...oneClaim, signal: AbortSignal.timeout(SOON_MS) });
+}
+
+async function done(engine: Engine, grants: readonly Grant[]): Promise<void> {
+  await engine.settle(grants.map(({ lease }) => ({ lease, ending: { type: "done" } })));
+}
+
+async function openOver(context: TestContext, server: NatsServer, change: (wire: Wire) => Wire): Promise<Engine> {
+  const connection = await connectNats({ servers: [server.url] });
+  const wire = change(wireOf(connection, true));
+  const engine = new NatsEngine({ wire, clock: systemClock, random: Math.random });
+  context.after(() => engine.close());
+  await engine.declare({ queue: "cars" });
+  return engine;
+}
+
+test("what was sent back for one that does not start after all is asked for again", TIMEOUT, async (context) => {
+  const { server } = await NatsDesk.withServer(context);
+  const other = await open(context, server.url);
+  let lateMs = 0;
+  const engine = await openOver(context, server, (wire) => ({
+    ...wire,
+    publish: (...message) => {
+      if (lateMs > 0 && message[0].includes(".s.run.")) setTimeout(() => wire.publish(...message), lateMs);
+      else wire.publish(...message);
+    },
+  }));
+  await engine.submit([car("first")]);
+  await done(engine, await take(engine));
+  const taking = take(engine);
+  await wait(IDLE_MS);
+  // It is on its way, and has the only slot, when another key comes; and it is refused, because its key is not idle.
+  lateMs = IDLE_MS;
+  const submitting = engine.submit([car("mine")]);
+  await other.pause({ queue: "cars", key: "mine", paused: true });
+  await other.submit([car("theirs")]);
+  await submitting;
+  lateMs = 0;
+  const grants = await taking;
+  assert.deepEqual(
+    grants.map(({ item }) => item.key),
+    ["theirs"],
+  );
+  await done(engine, grants);
+  // While the server is still there.
+  await Promise.all([engine.close(), other.close()]);
+});
+
+/** One that hears nothing of what is said about its queue, and of which it can be said that its connection was away. */
+async function deafEngine(context: TestContext, server: NatsServer): Promise<{ engine: Engine; comeBack: () => void }> {
+  const listeners: ((up: boolean) => void)[] = [];
+  const engine = await openOver(context, server, (wire) => ({
+    ...wire,
+    subscribe: (subject, receive) =>
+      wire.subscribe(subject, (delivery) => {
+        if (!delivery.subject.endsWith(".queue.cars")) receive(delivery);
+      }),
+    watch(listener) {
+      listeners.push(listener);
+      wire.watch(listener);
+    },
+  }));
+  const comeBack = (): void => {
+    for (const up of [false, true]) for (const listener of listeners) listener(up);
+  };
+  return { engine, comeBack };
+}
+
+test("a pause that fell into a time without a connection holds", TIMEOUT, async (context) => {
+  const { server } = await NatsDesk.withServer(context);
+  const other = await open(context, server.url);
+  const { engine, comeBack } = await deafEngine(context, server);
+  await engine.submit([car("first")]);
+  await done(engine, await take(engine));
+  const taking = take(engine);
+  await wait(IDLE_MS);
+  await other.pause({ queue: "cars", paused: true });
+  comeBack();
+  await wait(IDLE_MS);
+  await engine.submit([car("car1")]);
+  assert.deepEqual(await Promise.race([taking, wait(500, "nothing")]), "nothing");
+  await other.pause({ queue: "cars", paused: false });
+  comeBack();
+  assert.deepEqual(
+    (await taking).map(({ item }) => item.key),
+    ["car1"],
+  );
+  await Promise.all([engine.close(), other.close()]);
+});
+
+test("who closes while a submission waits for the server lets it fail, and nothing else", TIMEOUT, async (context) => {
+  const { server } = await NatsDesk.withServer(context);
+  const engine = await open(context, server.url);
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown): void => void unhandled.push(reason);
+  process.on("unhandledRejection", note);
+  context.after(() => process.off("unhandledRejection", note));
+  await engine.submit([car("car1")]);
+  await server.kill();
+  await wait(IDLE_MS);
+  const submitting = engine.submit([car("car2")]).then(
+    () => "accepted",
+    (error: unknown) => (error instanceof BatonError ? error.code : error),
+  );
+  await engine.close();
+  assert.match(String(await submitting), /^(CLOSED|OUTCOME_UNKNOWN|STORE_UNAVAILABLE)$/);
+  await wait(IDLE_MS);
+  assert.deepEqual(unhandled, []);
+});
