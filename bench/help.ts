@@ -13,7 +13,7 @@ What is measured
   --seed N              decides in which order the subjects come in each round (drawn, and told)
 
 How much
-  --items N             worked off per measurement of drain (100,000) and keyed (20,000), at the most
+  --items N             worked off per measurement of drain (60,000) and keyed (20,000), at the most
   --concurrency LIST    of drain (1,16,64)
   --keys N              of the keyed workloads (1,000)
   --rate N              items a second for latency under load (400)

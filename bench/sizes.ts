@@ -33,7 +33,7 @@ export const FULL: Sizes = {
   rounds: 3,
   submitItems: 400_000,
   items: 20_000,
-  drainItems: 100_000,
+  drainItems: 60_000,
   concurrencies: [1, 16, 64],
   warmUpMs: 2_000,
   boxMs: 2_000,
