@@ -1,6 +1,7 @@
 /** A real connection as a wire, and the look at every server of the cluster before anything is written. */
 import { readFileSync } from "node:fs";
 import { connect as connectSocket } from "node:net";
+import { setImmediate as turn } from "node:timers/promises";
 import {
   type Authenticator,
   connect,
@@ -165,6 +166,9 @@ export function wireOf(connection: NatsConnection, own: boolean): Wire {
       listeners.clear();
       deniedListeners.clear();
       outbox.flush();
+      // What a socket that has just ended says of this write, it says within this turn. A client that is closed listens no more, and what nobody
+      // listens to would end the process.
+      await turn();
       if (own) await connection.close();
       else await connection.flush();
     },
