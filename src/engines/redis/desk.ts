@@ -172,22 +172,13 @@ export class Desk {
       await pause(this.#parts.clock, TRY_AGAIN_MS);
       return operations;
     }
-    if (isPatient && isUnknown(error)) {
-      const changes = operations.filter(({ looks }) => looks !== true);
-      for (const { what, fail } of changes) fail(explain(error, what));
-      return operations.filter(({ looks }) => looks === true);
+    const again = new Set<Operation>(
+      isPatient && isUnknown(error) ? operations.filter(looks) : spared(operations, error),
+    );
+    for (const operation of operations) {
+      if (!again.has(operation)) operation.fail(explain(error, operation.what, operation.looks));
     }
-    // A store that is full still lets work end: what would make it larger is refused alone.
-    const refused = wordOf(error) === "OOM" ? operations.filter(({ grows }) => grows) : operations;
-    for (const { what, fail, looks } of refused) fail(explain(error, what, looks));
-    return refused.length === 0 || refused.length === operations.length
-      ? this.#giveUp(operations, refused, error)
-      : operations.filter(({ grows }) => !grows);
-  }
-
-  #giveUp(operations: readonly Operation[], refused: readonly Operation[], error: unknown): readonly Operation[] {
-    if (refused.length === 0) for (const { what, fail, looks } of operations) fail(explain(error, what, looks));
-    return [];
+    return [...again];
   }
 
   /** From when leases count, read right before they are asked for; undefined if the server stays away. */
@@ -239,6 +230,16 @@ export class Desk {
       fail: () => undefined,
     });
   }
+}
+
+function looks(operation: Operation): boolean {
+  return operation.looks === true;
+}
+
+/** A store that is full still lets work end: what would make it larger is refused alone. */
+function spared(operations: readonly Operation[], error: unknown): readonly Operation[] {
+  const isFull = wordOf(error) === "OOM" && operations.some(({ grows }) => grows);
+  return isFull ? operations.filter(({ grows }) => !grows) : [];
 }
 
 function sizeOf({ submissions, args }: Operation): number {
