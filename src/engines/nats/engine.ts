@@ -293,7 +293,7 @@ export class NatsEngine implements port.Engine {
       shared: this.#subjects.shared,
       inbox: this.#inbox,
       consumers,
-      readRecord: () => readQueue(this.#js, this.#subjects, queue),
+      readQueue: () => readQueue(this.#js, this.#subjects, queue),
       restore: () => this.#keeper.restoreConsumers(queue),
     });
   }

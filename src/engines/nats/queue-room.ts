@@ -45,7 +45,7 @@ export interface RoomParts {
   readonly shared: string;
   readonly inbox: string;
   readonly consumers: readonly ConsumerInfo[];
-  readonly readRecord: () => Promise<QueueRecord | undefined>;
+  readonly readQueue: () => Promise<QueueRecord | undefined>;
   /** Looks after what the queue has at the server. True: some of it was made anew. */
   readonly restore: () => Promise<boolean>;
 }
@@ -293,7 +293,7 @@ export class QueueRoom {
       this.#catchingUp?.cancel();
       if (!this.#closed) this.#catchingUp = this.#parts.clock.setTimer(CATCH_UP_MS, () => this.#catchUp());
     };
-    this.#parts.readRecord().then((record) => {
+    this.#parts.readQueue().then((record) => {
       if (record !== undefined && this.#hears === heard && record.paused !== this.#paused) this.#hear(record);
       this.#hearsAll = true;
     }, again);
