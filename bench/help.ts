@@ -39,8 +39,8 @@ Examples
 
 How to read it
   A ratio says how many times better Baton is, below 1 worse. It is taken round by round, of measurements made within
-  moments of each other, for two seconds after two that are not counted (a process that has just begun still
-  compiles its code); shown are the median and, in brackets, the lowest and the highest round. ≈ marks a tie. The
+  moments of each other. What submit, drain, keyed and idle starts do in their first two seconds, or with the first
+  third of the items, is not counted: a process that has just begun still compiles its code. Shown are the median and, in brackets, the lowest and the highest round. ≈ marks a tie. The
   report says how far rounds lay apart: that is what another run on such a machine may differ by. Before every
   measurement a loop, an fsync and the load of the machine are looked at; if it was not quiet, the report says so.
 `;

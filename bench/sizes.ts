@@ -8,8 +8,8 @@ export interface Sizes {
   readonly drainItems: number;
   readonly concurrencies: readonly number[];
   /**
-   * Not counted, before each measurement of submissions, of items that are worked off, and of an idle start: a process that has just begun still
-   * compiles its code, and a server still grows. Two seconds bring most subjects to within a few percent of what they do for hours.
+   * The most that is not counted, before each measurement of submissions, of items that are worked off, and of an idle start: a process that has just
+   * begun still compiles its code, and a server still grows.
    */
   readonly warmUpMs: number;
   readonly boxMs: number;

@@ -14,7 +14,7 @@ export function headline({ runs }: Report): readonly string[] {
   return [
     ...new Set(machines),
     [...new Set(runs.flatMap(({ versions }) => versions))].toSorted().join(", "),
-    `Payload 200 bytes; a producer and a worker process, warm before anything is counted; ${rounds} interleaved ${rounds === "1" ? "round" : "rounds"}, ` +
+    `Payload 200 bytes; a producer and a worker process, warm before submit, drain, keyed and idle starts are counted; ${rounds} interleaved ${rounds === "1" ? "round" : "rounds"}, ` +
       `${Math.round(seconds / 60)} min in all, on ${days}; order of the subjects by seed ${runs.map(({ seed }) => seed).join(", ")}.`,
   ].filter((line) => line !== "");
 }
