@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 
 export interface Loss {
-  /** The prepared statement whose reply is lost. */
-  readonly statement: string;
+  /** What is asked for when it is lost: a prepared statement, a command. */
+  readonly word: string;
   /** Which of the engine's connections, in the order in which they were made; any, if it is not said. */
   readonly connection?: number;
   /** Shorter replies pass. */
@@ -13,7 +13,7 @@ export interface Loss {
   readonly atOnce?: boolean;
 }
 
-/** "Ready for the next query; no transaction is open": the last thing of a reply, and what it was about is committed. */
+/** Of PostgreSQL: "ready for the next query; no transaction is open": the last thing of a reply, and what it was about is committed. */
 const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
 
 export class LossyWay {
@@ -60,8 +60,8 @@ export class LossyWay {
 
   #forward(client: Socket): void {
     const number = (this.#connections += 1);
-    const postgres = connect(this.#port, "127.0.0.1");
-    for (const socket of [client, postgres]) {
+    const server = connect(this.#port, "127.0.0.1");
+    for (const socket of [client, server]) {
       this.#sockets.add(socket);
       socket.on("error", () => undefined);
       socket.on("close", () => this.#sockets.delete(socket));
@@ -73,16 +73,16 @@ export class LossyWay {
       client.destroy();
       this.#lost();
     };
-    postgres.on("close", () => client.destroy());
+    server.on("close", () => client.destroy());
     // The server is not told of a client that was lost: it finds out when it answers.
-    client.on("close", () => loss ?? postgres.destroy());
+    client.on("close", () => loss ?? server.destroy());
     client.on("data", (bytes) => {
-      const { statement, connection = number, atOnce = false } = this.#loss ?? {};
-      if (statement !== undefined && connection === number && bytes.includes(statement)) loss = this.#loss;
-      postgres.write(bytes);
+      const { word, connection = number, atOnce = false } = this.#loss ?? {};
+      if (word !== undefined && connection === number && bytes.includes(word)) loss = this.#loss;
+      server.write(bytes);
       if (loss !== undefined && atOnce) lose();
     });
-    postgres.on("data", (bytes) => {
+    server.on("data", (bytes) => {
       if (loss === undefined) return client.write(bytes);
       reply.push(bytes);
       const whole = Buffer.concat(reply);

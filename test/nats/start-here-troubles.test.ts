@@ -6,16 +6,15 @@ import { connect as connectNats } from "@nats-io/transport-node";
 import type { NatsServer } from "../../servers/nats-server.ts";
 import { systemClock } from "../../src/domain/clock.ts";
 import { BatonError } from "../../src/domain/errors.ts";
-import type { Engine, Grant, Submission } from "../../src/engine/port.ts";
+import type { Engine } from "../../src/engine/port.ts";
 import { wireOf } from "../../src/engines/nats/connection.ts";
 import { NatsEngine } from "../../src/engines/nats/engine.ts";
 import { openNatsUrl } from "../../src/engines/nats/index.ts";
 import type { Wire } from "../../src/engines/nats/wire.ts";
-import { claim as oneClaim, entry } from "../cars.ts";
 import { NatsDesk } from "./desk.ts";
+import { done, submit, take } from "./engine-calls.ts";
 
 const TIMEOUT = { timeout: 60_000 };
-const SOON_MS = 5_000;
 /** Until the pulls of a claim stand at the server. */
 const IDLE_MS = 100;
 
@@ -24,18 +23,6 @@ async function open(context: TestContext, url: string): Promise<Engine> {
   context.after(() => engine.close());
   await engine.declare({ queue: "cars" });
   return engine;
-}
-
-function car(key: string): Submission {
-  return { ...entry, keyLimit: 10_000, queueLimit: 10_000, key };
-}
-
-function take(engine: Engine): Promise<readonly Grant[]> {
-  return engine.claim({ ...oneClaim, signal: AbortSignal.timeout(SOON_MS) });
-}
-
-async function done(engine: Engine, grants: readonly Grant[]): Promise<void> {
-  await engine.settle(grants.map(({ lease }) => ({ lease, ending: { type: "done" } })));
 }
 
 async function openOver(context: TestContext, server: NatsServer, change: (wire: Wire) => Wire): Promise<Engine> {
@@ -58,15 +45,15 @@ test("what was sent back for one that does not start after all is asked for agai
       else wire.publish(...message);
     },
   }));
-  await engine.submit([car("first")]);
+  await submit(engine, { key: "first" });
   await done(engine, await take(engine));
   const taking = take(engine);
   await wait(IDLE_MS);
   // It is on its way, and has the only slot, when another key comes; and it is refused, because its key is not idle.
   lateMs = IDLE_MS;
-  const submitting = engine.submit([car("mine")]);
+  const submitting = submit(engine, { key: "mine" });
   await other.pause({ queue: "cars", key: "mine", paused: true });
-  await other.submit([car("theirs")]);
+  await submit(other, { key: "theirs" });
   await submitting;
   lateMs = 0;
   const grants = await taking;
@@ -103,14 +90,14 @@ test("a pause that fell into a time without a connection holds", TIMEOUT, async 
   const { server } = await NatsDesk.withServer(context);
   const other = await open(context, server.url);
   const { engine, comeBack } = await deafEngine(context, server);
-  await engine.submit([car("first")]);
+  await submit(engine, { key: "first" });
   await done(engine, await take(engine));
   const taking = take(engine);
   await wait(IDLE_MS);
   await other.pause({ queue: "cars", paused: true });
   comeBack();
   await wait(IDLE_MS);
-  await engine.submit([car("car1")]);
+  await submit(engine, { key: "car1" });
   assert.deepEqual(await Promise.race([taking, wait(500, "nothing")]), "nothing");
   await other.pause({ queue: "cars", paused: false });
   comeBack();
@@ -128,10 +115,10 @@ test("who closes while a submission waits for the server lets it fail, and nothi
   const note = (reason: unknown): void => void unhandled.push(reason);
   process.on("unhandledRejection", note);
   context.after(() => process.off("unhandledRejection", note));
-  await engine.submit([car("car1")]);
+  await submit(engine, { key: "car1" });
   await server.kill();
   await wait(IDLE_MS);
-  const submitting = engine.submit([car("car2")]).then(
+  const submitting = submit(engine, { key: "car2" }).then(
     () => "accepted",
     (error: unknown) => (error instanceof BatonError ? error.code : error),
   );

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import type { ClaimRequest, Engine, Grant, Submission } from "../../src/engine/port.ts";
+import type { Engine, Grant } from "../../src/engine/port.ts";
 import { openNatsUrl } from "../../src/engines/nats/index.ts";
-import { claim as oneClaim, entry } from "../cars.ts";
 import { NatsDesk, streamInfo, until } from "./desk.ts";
+import { done, submit, take } from "./engine-calls.ts";
 
 const WITHIN_MS = 20_000;
 /** Until the pulls of a claim stand at the server. */
@@ -32,24 +32,6 @@ async function begin(context: TestContext): Promise<Stage> {
     await Promise.all([engine.close(), other.close()]);
   };
   return { engine, other, written, end };
-}
-
-function car(more: Partial<Submission>): Submission {
-  return { ...entry, keyLimit: 10_000, queueLimit: 10_000, key: "car", ...more };
-}
-
-async function submit(engine: Engine, ...cars: readonly Partial<Submission>[]): Promise<void> {
-  const results = await engine.submit(cars.map(car));
-  assert.ok(results.every(({ ok }) => ok));
-}
-
-function take(engine: Engine, more: Partial<ClaimRequest> = {}): Promise<readonly Grant[]> {
-  return engine.claim({ ...oneClaim, signal: AbortSignal.timeout(WITHIN_MS), ...more });
-}
-
-async function done(engine: Engine, grants: readonly Grant[]): Promise<void> {
-  const results = await engine.settle(grants.map(({ lease }) => ({ lease, ending: { type: "done" } })));
-  assert.ok(results.every((result) => result === "settled"));
 }
 
 function names(grants: readonly Grant[]): readonly string[] {

@@ -4,7 +4,7 @@ import type { PostgresServer } from "../../servers/postgres.ts";
 import type { Engine } from "../../src/engine/port.ts";
 import { openPostgresUrl } from "../../src/engines/postgres/index.ts";
 import { PostgresDesk } from "./desk.ts";
-import { LossyWay } from "./lossy-way.ts";
+import { LossyWay } from "../lossy-way.ts";
 
 /** An engine whose way to the store can lose replies, another one, and somebody who looks at the tables. */
 export interface LossyStage {

@@ -148,7 +148,7 @@ test("one whose reply was lost is given back untried", { timeout: 60_000 }, asyn
   const stage = await open(context);
   const { engine, way, watcher } = stage;
   const { grants } = await waiting(stage);
-  const lost = way.lose({ statement: "baton_submit" });
+  const lost = way.lose({ word: "baton_submit" });
   assert.equal((await refusal(engine.submit([{ ...entry, key: "a" }]))).code, "OUTCOME_UNKNOWN");
   await lost;
   const { rows } = await watcher.query<{ fence: string }>("SELECT max(fence) AS fence FROM baton.key");

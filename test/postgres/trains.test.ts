@@ -188,7 +188,7 @@ test("a report whose reply is lost is told again, and counts once", { timeout: 6
   let lost: Promise<void> | undefined;
   const { key, grants, settled } = await begin(stage, {
     begun: () => {
-      lost = way.lose({ statement: "baton_step" });
+      lost = way.lose({ word: "baton_step" });
     },
   });
   await lost;

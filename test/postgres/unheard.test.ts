@@ -8,7 +8,7 @@ import { openPostgresUrl } from "../../src/engines/postgres/index.ts";
 import { claim as oneClaim, entry as oneCar } from "../cars.ts";
 import { started } from "../started.ts";
 import { PostgresDesk, refusal, until } from "./desk.ts";
-import { LossyWay } from "./lossy-way.ts";
+import { LossyWay } from "../lossy-way.ts";
 
 /** Leases take three times as long. */
 const WITHIN_MS = 20_000;
@@ -58,7 +58,7 @@ async function highestFence(watcher: Client): Promise<number> {
 
 test("keys whose grants were lost on the way are given back", { timeout: 60_000 }, async (context) => {
   const { engine, way, watcher } = await open(context, 10);
-  const lost = way.lose({ statement: "baton_step", leastBytes: 500 });
+  const lost = way.lose({ word: "baton_step", leastBytes: 500 });
   const { code } = await refusal(claimed(engine));
   assert.equal(code, "OUTCOME_UNKNOWN");
   await lost;
@@ -78,7 +78,7 @@ test("what its holder knows is not given back", { timeout: 60_000 }, async (cont
   const lock = { queue: "cars", key: "mine", worker: "w", leaseMs: claim.leaseMs };
   const held = await engine.hold({ ...lock, signal: AbortSignal.timeout(WITHIN_MS) });
   assert.ok(first !== undefined && held !== undefined);
-  const lost = way.lose({ statement: "baton_step", leastBytes: 500 });
+  const lost = way.lose({ word: "baton_step", leastBytes: 500 });
   assert.equal((await refusal(claimed(engine))).code, "OUTCOME_UNKNOWN");
   await lost;
   const [second] = await claimed(engine);
@@ -92,7 +92,7 @@ test("what its holder knows is not given back", { timeout: 60_000 }, async (cont
 test("a hold whose reply was lost does not keep the key", { timeout: 60_000 }, async (context) => {
   const { engine, way } = await open(context, 0);
   const lock = { queue: "cars", key: "mine", worker: "w", leaseMs: claim.leaseMs };
-  const lost = way.lose({ statement: "baton_hold" });
+  const lost = way.lose({ word: "baton_hold" });
   const hold = () => engine.hold({ ...lock, signal: AbortSignal.timeout(WITHIN_MS) });
   assert.equal((await refusal(hold())).code, "OUTCOME_UNKNOWN");
   await lost;
@@ -105,7 +105,7 @@ test("a server that leases only after its client is gone is asked again", { time
     `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.5); RETURN NULL; END';
      CREATE TRIGGER slow AFTER DELETE ON baton.ready FOR EACH STATEMENT EXECUTE FUNCTION slow()`,
   );
-  const lost = way.lose({ statement: "baton_step", atOnce: true });
+  const lost = way.lose({ word: "baton_step", atOnce: true });
   assert.equal((await refusal(claimed(engine))).code, "OUTCOME_UNKNOWN");
   await lost;
   assert.ok((await claimed(engine)).length > 0, "the keys are leased to nobody");
@@ -114,7 +114,7 @@ test("a server that leases only after its client is gone is asked again", { time
 test("what a step beside another took ahead is given back", { timeout: 60_000 }, async (context) => {
   const { engine, way, watcher } = await open(context, 0);
   let isLost = false;
-  void way.lose({ statement: "baton_step", connection: BESIDE, leastBytes: GRANTS_BYTES }).then(() => (isLost = true));
+  void way.lose({ word: "baton_step", connection: BESIDE, leastBytes: GRANTS_BYTES }).then(() => (isLost = true));
   await until("grants that came beside a step are lost", WITHIN_MS, async () => {
     await engine.submit(entries(KEYS));
     await workOff(engine);
