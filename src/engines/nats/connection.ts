@@ -170,7 +170,8 @@ export function wireOf(connection: NatsConnection, own: boolean): Wire {
       // listens to would end the process.
       await turn();
       if (own) await connection.close();
-      else await connection.flush();
+      // The application may have closed its connection first.
+      else if (!connection.isClosed()) await connection.flush();
     },
   };
 }

@@ -62,7 +62,10 @@ const NOT_NOW = new Set([10_008, 10_009]);
 const OWN_API = "$JS.API";
 /** Of requests that can be repeated. */
 const MOST_TRIES = 8;
+/** Messages that are asked for together, the bytes of their names, and how much comes at a time. */
 const PAGE = 256;
+const PAGE_BYTES = 65_536;
+const PART_BYTES = 1_048_576;
 const FEW = 2;
 
 export class JetStream {
@@ -188,20 +191,49 @@ export class JetStream {
       }
       return found;
     }
-    return await this.#batch(stream, { seq: sequence, next_by_subj: subject, batch: count });
+    return (await this.#batch(stream, { seq: sequence, next_by_subj: subject, batch: count })).found;
   }
 
-  /** Every last message of the subjects that a filter matches, page by page. Followers may answer. */
+  /** Every last message of the subjects that a filter matches. */
   async lastOfEach(stream: string, filter: string): Promise<readonly Stored[]> {
-    const subjects = await this.subjects(stream, filter);
-    const names = [...subjects.keys()];
     const found: Stored[] = [];
-    for (let from = 0; from < names.length; from += PAGE) {
-      const page = names.slice(from, from + PAGE);
-      const messages = await Promise.all(page.map((name) => this.last(stream, name)));
-      found.push(...messages.filter((message) => message !== undefined));
-    }
+    for await (const page of this.pagesOfLast(stream, filter)) found.push(...page);
     return found;
+  }
+
+  /** The same page by page, for those that need not be in memory together. The next is on its way while one is worked on. */
+  async *pagesOfLast(stream: string, filter: string, size: number = PAGE): AsyncGenerator<readonly Stored[]> {
+    const pages = pagesOf([...(await this.subjects(stream, filter)).keys()], size);
+    const ask = (): Promise<readonly Stored[]> | undefined => {
+      const names = pages.next().value;
+      const asked = names === undefined ? undefined : this.#lastOfAll(stream, names);
+      // Heard of when its turn comes, or not at all.
+      asked?.catch(() => undefined);
+      return asked;
+    };
+    for (let asked = ask(); asked !== undefined;) {
+      const page = await asked;
+      asked = ask();
+      yield page;
+    }
+  }
+
+  async #lastOfAll(stream: string, names: readonly string[]): Promise<readonly Stored[]> {
+    if (this.#replicated.has(stream)) {
+      const messages = await Promise.all(names.map((name) => this.last(stream, name)));
+      return messages.filter((message) => message !== undefined);
+    }
+    const all: Stored[] = [];
+    const request = { multi_last: names, batch: names.length, max_bytes: PART_BYTES };
+    for (;;) {
+      const last = all.at(-1);
+      const { found, isAll } = await this.#batch(
+        stream,
+        last === undefined ? request : { ...request, seq: last.sequence + 1 },
+      );
+      all.push(...found);
+      if (isAll || found.length === 0) return all;
+    }
   }
 
   /** Removes one message. False: it was gone. */
@@ -324,7 +356,11 @@ export class JetStream {
     return { subject, sequence: seq, at: Date.parse(time), data: Buffer.from(data ?? "", "base64") };
   }
 
-  async #batch(stream: string, request: object): Promise<readonly Stored[]> {
+  /** Not all: the server has cut it short. */
+  async #batch(
+    stream: string,
+    request: object,
+  ): Promise<{ readonly found: readonly Stored[]; readonly isAll: boolean }> {
     return await this.again(async () => {
       const subject = `${this.#api}.DIRECT.GET.${stream}`;
       const found: Stored[] = [];
@@ -341,7 +377,7 @@ export class JetStream {
       if (end.status === 503) throw new Unserved(`DIRECT.GET.${stream}`);
       if (end.status !== 204 && end.status !== 404) throw unanswered(subject, end);
       if (!whole || (end.status === 204 && !follows(end))) throw new Lost(subject);
-      return found;
+      return { found, isAll: Number(end.header("Nats-Num-Pending") ?? 0) === 0 };
     });
   }
 
@@ -358,6 +394,20 @@ export class JetStream {
     if (NOT_NOW.has(number)) throw new Lost(subject);
     throw new ApiError(subject, number, answer.error.description ?? "");
   }
+}
+
+/** So many at a time, and not too many bytes of them. */
+function* pagesOf(names: readonly string[], size: number): Generator<readonly string[], undefined> {
+  for (let from = 0; from < names.length;) {
+    const page: string[] = [];
+    for (let bytes = 0; page.length < size && bytes < PAGE_BYTES && from < names.length; from += 1) {
+      const name = names[from] ?? "";
+      bytes += name.length;
+      page.push(name);
+    }
+    yield page;
+  }
+  return undefined;
 }
 
 function putResultOf(subject: string, reply: Delivery): PutResult {

@@ -1,16 +1,10 @@
-/** What operators do: cancel, pause, bring dead letters back; and what processes do for others that died. */
+/** What operators do: cancel, pause, bring dead letters back. */
 import type { CancelResult, Outcome, ReviveRequest } from "../../engine/port.ts";
-import { asError } from "./as-error.ts";
-import type { Stored } from "./jetstream.ts";
 import { tokenOf } from "./key-token.ts";
-import { announcedBy, type KeyStore } from "./key-store.ts";
-import type { Leases } from "./leases.ts";
+import type { KeyStore } from "./key-store.ts";
 import { type DeadLetter, itemId, keyOfId } from "./receipts.ts";
 import { ended, STAYS_ANNOUNCED } from "./rules.ts";
-import type { Sessions } from "./sessions.ts";
-import { decodeState } from "./codec.ts";
 import { type KeyItem, type KeyState, NOTHING, type Seen, type Todo, type Waiting } from "./state.ts";
-import { lastToken } from "./subjects.ts";
 import type { Submitter } from "./submit.ts";
 
 const PAGE = 256;
@@ -222,49 +216,6 @@ async function reviveOne(
   if (item.keepMs > 0) await store.receipts.reopen(id, name, revived);
   await submitter.arrive(key, { item: revived, front: false });
   return await store.receipts.removeLetter(sequence);
-}
-
-/**
- * Looks at every key that is not simply ready: leases of sessions that are gone are ended, what somebody left half done is
- * finished. Any number of processes may do so at once; they only repeat each other.
- */
-export async function reap(store: KeyStore, leases: Leases, sessions: Sessions): Promise<void> {
-  const records = await store.js.lastOfEach(store.subjects.stream, store.subjects.allRecords);
-  if (records.length === 0) return;
-  const living = await sessions.living();
-  const failed: unknown[] = [];
-  for (const record of records) {
-    // One key that cannot be changed now must not keep the others.
-    await reapOne(store, leases, living, record).catch((error: unknown) => failed.push(error));
-  }
-  if (failed.length > 0) throw asError(failed[0]);
-}
-
-async function reapOne(
-  store: KeyStore,
-  leases: Leases,
-  living: ReadonlySet<string>,
-  { subject, data, sequence }: Stored,
-): Promise<void> {
-  const key = lastToken(subject);
-  const state = decodeState(data, sequence);
-  const { lease } = state;
-  if (lease !== undefined) {
-    if (!living.has(lease.session)) await leases.putBack(key, ({ session }) => session === lease.session);
-  } else if (state.kind === "ready") {
-    await announceAgain(store, key, sequence);
-  } else if (state.kind === "parked" && !state.paused) {
-    await lookAgain(store, key);
-  } else if (state.kind === "idle" && (state.todo.length > 0 || state.below.length > 0 || state.takenLeft > 0)) {
-    await store.letGo(key, (seen) => (seen.sequence === sequence ? seen.state : undefined));
-  }
-}
-
-/** A ready key whose announcement is gone would never be handed out. It should not happen; if it does, it is mended here. */
-async function announceAgain(store: KeyStore, key: string, sequence: number): Promise<void> {
-  const seen = await store.read(key);
-  if (seen.sequence !== sequence || (await store.js.at(store.subjects.stream, announcedBy(seen))) !== undefined) return;
-  await store.change(key, (now) => (now.sequence === sequence ? { ...now.state, announced: 0 } : undefined));
 }
 
 /** A back-off is over, or nearly: what waits on the key is weighed again. */

@@ -1,6 +1,7 @@
 /** One queue, as one handle works with it: all parts put together. */
 import type { Clock, Timer } from "../../domain/clock.ts";
 import type * as port from "../../engine/port.ts";
+import { mendAnnouncements } from "./announcements.ts";
 import { Acknowledgements } from "./acknowledgements.ts";
 import { Claims } from "./claims.ts";
 import { decodeItem } from "./codec.ts";
@@ -13,8 +14,9 @@ import { KeyStore } from "./key-store.ts";
 import { Leases } from "./leases.ts";
 import { firstFence, Losses } from "./losses.ts";
 import type { Nonces } from "./nonce.ts";
-import { lookAgain, reap } from "./operate.ts";
+import { lookAgain } from "./operate.ts";
 import { type Pulled, Pulls } from "./pulls.ts";
+import { reap } from "./reap.ts";
 import { Receipts } from "./receipts.ts";
 import { Sessions } from "./sessions.ts";
 import { type QueueRecord, readRecord } from "./setup.ts";
@@ -241,6 +243,7 @@ export class QueueRoom {
       claims.lookAnew();
     });
     this.#inBackground(this.#sessions.watch());
+    mendAnnouncements(this.store, () => this.#closed).catch(() => undefined);
     return claims;
   }
 

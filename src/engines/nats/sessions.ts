@@ -1,13 +1,15 @@
 /**
  * A session stands for one process and one length of lease: one sign of life for all leases that the process holds. A lease
- * is good while its session is; whoever sees a session silent for its whole lapse removes it, and then frees its leases.
+ * is good while its session is; whoever sees a session silent for its whole lapse says that it is gone, frees its leases, and then removes
+ * it. Others leave that to them, unless they die over it. Whoever closes removes their session: then nobody has anything to free.
  *
  * Silence is measured by the clock of whoever watches, from the last sign that it saw itself. No wall clock is compared,
  * so none can be stepped into handing out a key twice.
  */
 import { type Clock, elapsedMs, type Instant, instant, pause, type Timer } from "../../domain/clock.ts";
 import { ownJson, textOfBytes } from "./own-json.ts";
-import type { JetStream } from "./jetstream.ts";
+import type { PutOptions } from "./headers.ts";
+import type { JetStream, Stored } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
 import { Lost } from "./requests.ts";
 import { lastToken, type QueueSubjects } from "./subjects.ts";
@@ -26,10 +28,14 @@ const BEAT_PAUSE_MS = 20;
 const REAP_MS = 1_000;
 /** Watchers do not all act at once. */
 const MOST_JITTER_MS = 200;
+/** Of a message that is not there. */
+const NOWHERE = 0;
 
 interface SessionLine {
   readonly lapse: number;
   readonly beat: number;
+  /** Somebody has said so, and frees its leases. */
+  readonly gone?: true;
 }
 
 export interface Session {
@@ -48,6 +54,10 @@ export interface Session {
 interface Watched {
   readonly lapse: number;
   beat: number;
+  /** Somebody has said so… */
+  gone: boolean;
+  /** …or this process is about to. */
+  isOurs: boolean;
   since: number;
   jitter: number;
 }
@@ -67,7 +77,9 @@ export class Sessions {
   readonly #watched = new Map<string, Watched>();
   #subscription: Subscription | undefined;
   #timer: Timer | undefined;
+  #isLooking = false;
   #pulse: Timer | undefined;
+  #lastLook: Timer | undefined;
   #closed = false;
 
   constructor(parts: {
@@ -168,12 +180,13 @@ export class Sessions {
   }
 
   async living(): Promise<ReadonlySet<string>> {
-    const subjects = await this.#js.subjects(this.#stream, this.#subjects.allSessions);
-    return new Set([...subjects.keys()].map(lastToken));
+    const found = await this.#js.lastOfEach(this.#stream, this.#subjects.allSessions);
+    return new Set(found.filter(isAlive).map(({ subject }) => lastToken(subject)));
   }
 
   async isAlive(id: string): Promise<boolean> {
-    return (await this.#js.last(this.#stream, this.#subjects.session(id))) !== undefined;
+    const last = await this.#js.last(this.#stream, this.#subjects.session(id));
+    return last !== undefined && isAlive(last);
   }
 
   /** @param idle false when leases are left behind: they run out by themselves */
@@ -181,6 +194,7 @@ export class Sessions {
     this.#closed = true;
     this.#timer?.cancel();
     this.#pulse?.cancel();
+    this.#lastLook?.cancel();
     this.#subscription?.unsubscribe();
     const sessions = [...this.#own.values()].filter(({ dead, sequence }) => !dead && sequence !== 0);
     for (const session of sessions) session.dead = true;
@@ -206,10 +220,9 @@ export class Sessions {
     const before = instant(this.#clock);
     const line: SessionLine = { lapse: session.leaseMs + slackOf(session.leaseMs), beat: session.beat + 1 };
     const data = JSON.stringify(line);
-    const ttlSeconds = Math.max(LEAST_TTL_SECONDS, Math.ceil((LONGEST_LAPSES * line.lapse) / 1_000));
     const subject = this.#subjects.session(session.id);
     try {
-      const result = await this.#js.put(subject, data, { expect: session.sequence, rollup: true, ttlSeconds });
+      const result = await this.#js.put(subject, data, { ...optionsOf(line), expect: session.sequence });
       if (!result.refused) {
         session.sequence = result.sequence;
         session.beat += 1;
@@ -221,8 +234,8 @@ export class Sessions {
     }
     // Perhaps it was this very sign, or one before it, whose reply was lost.
     const last = await this.#js.last(this.#stream, subject);
-    if (last === undefined) {
-      if (session.sequence === 0 && session.beat === 0) throw new Lost(subject);
+    if (last === undefined && session.sequence === 0 && session.beat === 0) throw new Lost(subject);
+    if (last === undefined || !isAlive(last)) {
       session.dead = true;
       return false;
     }
@@ -241,17 +254,20 @@ export class Sessions {
   #hear({ subject, data }: Delivery): void {
     const id = lastToken(subject);
     if (this.#ids.has(id)) return;
-    const { lapse, beat } = readLine(data);
-    this.#meet(id, lapse, beat);
+    this.#meet(id, readLine(data));
   }
 
-  #meet(id: string, lapse: number, beat: number): void {
+  /** Whoever says that a session is gone has a lapse of time to free its leases. */
+  #meet(id: string, { lapse, beat, gone }: SessionLine): void {
+    const since = this.#clock.monotonic();
+    const jitter = this.#random() * MOST_JITTER_MS;
     const watched = this.#watched.get(id);
-    if (watched === undefined) {
-      this.#watched.set(id, { lapse, beat, since: this.#clock.monotonic(), jitter: this.#random() * MOST_JITTER_MS });
-    } else {
-      watched.since = this.#clock.monotonic();
+    if (watched === undefined)
+      this.#watched.set(id, { lapse, beat, gone: gone === true, isOurs: false, since, jitter });
+    else if (gone !== true || !watched.isOurs) {
+      watched.since = since;
       watched.beat = Math.max(beat, watched.beat);
+      watched.gone = gone === true;
     }
     this.#plan();
   }
@@ -265,21 +281,24 @@ export class Sessions {
   async #meetAll(): Promise<void> {
     for (const { subject, data } of await this.#js.lastOfEach(this.#stream, this.#subjects.allSessions)) {
       const id = lastToken(subject);
-      const { lapse, beat } = readLine(data);
-      if (!this.#ids.has(id) && !this.#watched.has(id)) this.#meet(id, lapse, beat);
+      if (!this.#ids.has(id) && !this.#watched.has(id)) this.#meet(id, readLine(data));
     }
   }
 
   #plan(): void {
-    if (this.#timer !== undefined || this.#closed || this.#watched.size === 0) return;
+    if (this.#timer !== undefined || this.#isLooking || this.#closed || this.#watched.size === 0) return;
     const now = this.#clock.monotonic();
     let wait = Number.POSITIVE_INFINITY;
     for (const { since, lapse, jitter } of this.#watched.values()) wait = Math.min(wait, since + lapse + jitter - now);
     this.#timer = this.#clock.setTimer(Math.max(wait, 1), () => {
       this.#timer = undefined;
+      this.#isLooking = true;
       this.#look()
         .catch(() => undefined)
-        .finally(() => this.#plan());
+        .finally(() => {
+          this.#isLooking = false;
+          this.#plan();
+        });
     });
   }
 
@@ -288,32 +307,73 @@ export class Sessions {
   }
 
   async #look(): Promise<void> {
-    let gone = false;
+    const gone = new Map<string, number>();
+    let longest = 0;
     for (const [id, watched] of this.#watched) {
       if (this.#isHeard(watched)) continue;
-      const known = watched.beat;
-      const last = await this.#js.last(this.#stream, this.#subjects.session(id));
-      if (last !== undefined) {
-        const { beat } = readLine(last.data);
-        if (beat > known) {
-          watched.beat = Math.max(beat, watched.beat);
-          watched.since = this.#clock.monotonic();
-          continue;
-        }
-        // It may have been heard of while this was read.
-        if (this.#isHeard(watched)) continue;
-        // A sign of life meanwhile has another sequence, and outlives this.
-        if (!(await this.#js.remove(this.#stream, last.sequence))) continue;
-      }
-      this.#watched.delete(id);
-      gone = true;
+      // One that cannot be asked about now is asked about again.
+      const sequence = await this.#buried(id, watched).catch(() => undefined);
+      if (sequence === undefined) continue;
+      gone.set(id, sequence);
+      longest = Math.max(longest, watched.lapse);
     }
-    if (gone) await this.#reapSurely();
+    if (gone.size === 0) return;
+    await this.#reapSurely();
+    if (this.#closed) return;
+    await Promise.all(
+      Array.from(gone, async ([id, sequence]) => {
+        if (sequence !== NOWHERE) await this.#js.remove(this.#stream, sequence);
+        this.#watched.delete(id);
+      }),
+    );
+    // A lease of theirs may have been on its way for as long as it could last.
+    this.#lastLook ??= this.#clock.setTimer(longest, () => {
+      this.#lastLook = undefined;
+      void this.#reapSurely();
+    });
+  }
+
+  /** The sequence of the message that says that it is gone, if its leases are to be freed here. */
+  async #buried(id: string, watched: Watched): Promise<number | undefined> {
+    const known = watched.beat;
+    const subject = this.#subjects.session(id);
+    const last = await this.#js.last(this.#stream, subject);
+    if (last === undefined) {
+      // Its process has closed it, or its leases were freed; or this process stood still until the server removed it.
+      this.#watched.delete(id);
+      return this.#clock.monotonic() - watched.since < ttlOf(watched.lapse) * 500 ? undefined : NOWHERE;
+    }
+    const line = readLine(last.data);
+    if (line.beat > known || (line.gone === true && !watched.gone && !watched.isOurs)) {
+      this.#meet(id, line);
+      return undefined;
+    }
+    if (line.gone === true) return last.sequence;
+    // It may have been heard of while this was read.
+    if (this.#isHeard(watched)) return undefined;
+    watched.isOurs = true;
+    const said = JSON.stringify({ ...line, gone: true } satisfies SessionLine);
+    // A sign of life meanwhile has another sequence, and outlives this.
+    const result = await this.#js.put(subject, said, { ...optionsOf(line), expect: last.sequence });
+    return result.refused ? undefined : result.sequence;
   }
 }
 
 export function slackOf(leaseMs: number): number {
   return Math.min(MOST_SLACK_MS, Math.max(LEAST_SLACK_MS, leaseMs / SLACK_PART));
+}
+
+/** Left behind by a process that died while nobody watched, it vanishes in the end. */
+function optionsOf({ lapse }: SessionLine): Pick<PutOptions, "rollup" | "ttlSeconds"> {
+  return { rollup: true, ttlSeconds: ttlOf(lapse) };
+}
+
+function ttlOf(lapse: number): number {
+  return Math.max(LEAST_TTL_SECONDS, Math.ceil((LONGEST_LAPSES * lapse) / 1_000));
+}
+
+function isAlive({ data }: Stored): boolean {
+  return readLine(data).gone !== true;
 }
 
 function readLine(data: Uint8Array): SessionLine {

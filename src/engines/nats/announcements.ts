@@ -1,0 +1,33 @@
+/**
+ * A ready key that carries several items is a record, and consumers know it by an older message. If that were gone, the key would never be
+ * handed out. It should not happen; if it does, it is mended here. Nobody waits for it, and a queue may have very many such keys: so it is
+ * done a few at a time, with rests between.
+ */
+import { pause } from "../../domain/clock.ts";
+import { decodeState } from "./codec.ts";
+import { announcedBy, type KeyStore } from "./key-store.ts";
+import { lastToken } from "./subjects.ts";
+
+const AT_A_TIME = 64;
+const REST_MS = 50;
+
+export async function mendAnnouncements(store: KeyStore, isClosed: () => boolean): Promise<void> {
+  const { js, subjects, clock } = store;
+  for await (const page of js.pagesOfLast(subjects.stream, subjects.allRecords, AT_A_TIME)) {
+    await Promise.all(
+      page.map(async ({ subject, data, sequence }) => {
+        const state = decodeState(data, sequence);
+        if (state.kind !== "ready" || (await js.at(subjects.stream, state.announced)) !== undefined) return;
+        await announceAgain(store, lastToken(subject), sequence);
+      }),
+    );
+    await pause(clock, REST_MS);
+    if (isClosed()) return;
+  }
+}
+
+async function announceAgain(store: KeyStore, key: string, sequence: number): Promise<void> {
+  const seen = await store.read(key);
+  if (seen.sequence !== sequence || (await store.js.at(store.subjects.stream, announcedBy(seen))) !== undefined) return;
+  await store.change(key, (now) => (now.sequence === sequence ? { ...now.state, announced: 0 } : undefined));
+}
