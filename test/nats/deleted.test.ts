@@ -197,6 +197,22 @@ describe("a stream that somebody deletes is made anew by those who use its queue
     context.diagnostic(`told after ${ms.toFixed(0)} ms`);
   });
 
+  test("though the server tells nobody that the pulls which stood there are gone", TIMEOUT, async (context) => {
+    const { desk, server } = await NatsDesk.withServer(context);
+    const wire = wireOf(await connectNats({ servers: [server.url] }), true);
+    const { subscribe } = wire;
+    wire.subscribe = (subject, receive) =>
+      subscribe(subject, (delivery) => delivery.status !== 409 && receive(delivery));
+    const worker = new NatsEngine({ wire, clock: systemClock, random: Math.random });
+    context.after(() => worker.close());
+    await worker.declare({ queue: "cars" });
+    const waiting = worker.claim({ ...claim, signal: AbortSignal.timeout(SOON_MS) });
+    await wait(500);
+    await ask(server.port, "$JS.API.STREAM.DELETE.baton-cars");
+    await (await desk.connect()).queue<number>("cars").submit("car1", 1);
+    assert.equal((await waiting)[0]?.item.key, "car1");
+  });
+
   test("by whoever submits, if nobody works", TIMEOUT, async (context) => {
     const { desk, server } = await NatsDesk.withServer(context);
     const cars = (await desk.connect()).queue<number>("cars");

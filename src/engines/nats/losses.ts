@@ -9,7 +9,7 @@ import type { Subscription, Wire } from "./wire.ts";
 /** In place of a key, which is never this. */
 const ALL = "*";
 
-/** The queue's stream is gone, or was and has been made anew: whoever has a lease should look. */
+/** The queue's stream is gone, or was and has been made anew: whoever has a lease, or a pull that stands, should look. */
 export function tellAll(wire: Wire, { lost }: QueueSubjects): void {
   wire.publish(lost, `0 ${ALL}`);
 }
@@ -30,21 +30,28 @@ export class Losses {
   readonly #queue: string;
   readonly #subject: string;
   readonly #firstFence: () => Promise<number>;
+  readonly #anew: () => void;
   #hearing: Subscription | undefined;
   /** Leases below this are of a stream that is gone. */
   #goneBelow = 0;
 
-  constructor(wire: Wire, queue: string, subject: string, first: () => Promise<number>) {
+  /** @param anew the queue's stream is another one, or will be in a moment */
+  constructor(wire: Wire, queue: string, subject: string, first: () => Promise<number>, anew: () => void) {
     this.#wire = wire;
     this.#firstFence = first;
+    this.#anew = anew;
     this.#queue = queue;
     this.#subject = subject;
   }
 
+  /** From the first claim or lease on, and then for good: they come and go by the thousand. */
+  listen(): void {
+    this.#hearing ??= this.#wire.subscribe(this.#subject, ({ data }) => this.#hear(new TextDecoder().decode(data)));
+  }
+
   add(lease: Lease, lost: LostListener | undefined): void {
     if (lost === undefined) return;
-    // From the first lease on, and then for good: they come and go by the thousand.
-    this.#hearing ??= this.#wire.subscribe(this.#subject, ({ data }) => this.#hear(new TextDecoder().decode(data)));
+    this.listen();
     this.#held.add(lease, lost);
     // It was on its way when the stream was deleted.
     if (lease.fence < this.#goneBelow) this.#held.lose(lease);
@@ -73,6 +80,7 @@ export class Losses {
       this.#held.loseBelow(this.#queue, textOf(key), Number(fence));
       return;
     }
+    this.#anew();
     void this.#lookAfterAll();
   }
 

@@ -122,7 +122,8 @@ export class QueueRoom {
       },
     });
     this.know(parts.consumers);
-    this.#losses = new Losses(wire, queue, subjects.lost, () => firstFence(js, subjects));
+    const lookAnew = (): void => this.#claims?.lookAnew();
+    this.#losses = new Losses(wire, queue, subjects.lost, () => firstFence(js, subjects), lookAnew);
     this.#watches = new Watches(wire, clock);
     // The server's own copy of what is written: nobody has to be told in addition.
     this.#hearing = wire.subscribe(subjects.queueRecord(), ({ data }) => this.#hear(readRecord(data)));
@@ -144,6 +145,8 @@ export class QueueRoom {
       if (this.#created.has(config.durable_name)) this.#acknowledgements.anew(config.durable_name);
       this.#created.set(config.durable_name, created);
     }
+    // With its stream a consumer may go without a word to all of its pulls: of those of the old ones, none stands any more.
+    if (anew.length > 0) this.#claims?.lookAnew();
     return anew.length > 0;
   }
 
@@ -234,6 +237,7 @@ export class QueueRoom {
         if (found < DUE_BATCH) pulls.stand(due, DUE_BATCH);
       });
     };
+    this.#losses.listen();
     const claims = new Claims(this.store, this.leases, pulls, wire, takeIn);
     this.#claims = claims;
     this.#pulls = pulls;
