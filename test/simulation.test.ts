@@ -9,7 +9,7 @@ import { countImmediates } from "./simulation/turns.ts";
 
 const SEEDS = 10_000;
 /** On a slow or busy machine fewer seeds are run, and their number is printed. */
-const LONGEST_MS = 10_000;
+const LONGEST_MS = 6_000;
 const SEEDS_PER_PLANTED_BUG = 300;
 /** Small, because the first that is found ends the search. */
 const PLANTED_CHUNK = 10;
@@ -27,7 +27,7 @@ describe("simulation", () => {
     });
     for (const line of describeTotals(total, performance.now() - begun).split("\n")) context.diagnostic(line);
     assert.deepEqual(total.failures.map(describeFailure), []);
-    assert.ok(total.seeds >= SEEDS / 20, `only ${total.seeds} seeds were run`);
+    assert.ok(total.seeds >= SEEDS / 100, `only ${total.seeds} seeds were run`);
     for (const kind of [
       "request lost",
       "reply lost",

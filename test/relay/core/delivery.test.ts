@@ -238,13 +238,13 @@ describe("a message", () => {
         ),
       ),
     );
-    const message = source.put("long", { holdMs: 300 });
+    const message = source.put("long", { holdMs: 900 });
     await until(() => message.extensions >= 9, "three holds' worth of extensions");
     assert.equal(message.lost.aborted, false);
     done.resolve();
     await until(() => source.told.includes("acknowledged long"), "its end");
     const { extensions } = message;
-    await wait(300);
+    await wait(900);
     assert.equal(message.extensions, extensions);
   });
 
