@@ -8,6 +8,7 @@ import { systemClock } from "../../src/domain/clock.ts";
 import { wireOf } from "../../src/engines/nats/connection.ts";
 import { NatsEngine } from "../../src/engines/nats/engine.ts";
 import { openNatsUrl } from "../../src/engines/nats/index.ts";
+import type { Wire } from "../../src/engines/nats/wire.ts";
 import { type Baton, OutcomeUnknown, type Queue } from "../../src/index.ts";
 import { claim, entry } from "../cars.ts";
 import { leftInStream, NatsDesk, now, refusal, until } from "./desk.ts";
@@ -200,10 +201,12 @@ describe("a stream that somebody deletes is made anew by those who use its queue
   test("though the server tells nobody that the pulls which stood there are gone", TIMEOUT, async (context) => {
     const { desk, server } = await NatsDesk.withServer(context);
     const wire = wireOf(await connectNats({ servers: [server.url] }), true);
-    const { subscribe } = wire;
-    wire.subscribe = (subject, receive) =>
-      subscribe(subject, (delivery) => delivery.status !== 409 && receive(delivery));
-    const worker = new NatsEngine({ wire, clock: systemClock, random: Math.random });
+    const deaf: Wire = {
+      ...wire,
+      subscribe: (subject, receive) =>
+        wire.subscribe(subject, (delivery) => delivery.status !== 409 && receive(delivery)),
+    };
+    const worker = new NatsEngine({ wire: deaf, clock: systemClock, random: Math.random });
     context.after(() => worker.close());
     await worker.declare({ queue: "cars" });
     const waiting = worker.claim({ ...claim, signal: AbortSignal.timeout(SOON_MS) });
