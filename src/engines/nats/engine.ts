@@ -25,6 +25,8 @@ const SAFETY_MS = 5_000;
 const CLOSE_MS = 3_000;
 /** An item that is nowhere is looked for again after this. */
 const GONE_MS = 500;
+/** It changes nothing, so nothing can have happened that is not known. */
+const LOOK = "a look";
 
 export interface EngineParts {
   readonly wire: Wire;
@@ -130,7 +132,7 @@ export class NatsEngine implements port.Engine {
   }
 
   async find({ queue, id }: port.ItemRequest): Promise<port.ItemReport | undefined> {
-    return await this.#run("a look", () => this.#room(queue).inspector.find(id));
+    return await this.#run(LOOK, () => this.#room(queue).inspector.find(id));
   }
 
   async outcome({ queue, id, signal }: port.OutcomeRequest): Promise<port.Outcome | undefined> {
@@ -165,7 +167,7 @@ export class NatsEngine implements port.Engine {
       }
     };
     try {
-      return await this.#run("a look", look);
+      return await this.#run(LOOK, look);
     } catch (error) {
       if (over.aborted) return undefined;
       throw error;
@@ -191,7 +193,7 @@ export class NatsEngine implements port.Engine {
   }
 
   async queues(request: { readonly queue?: string }): Promise<readonly port.QueueReport[]> {
-    return await this.#run("a look", async () => {
+    return await this.#run(LOOK, async () => {
       await this.#keeper.setUpShared();
       const subjects = await this.#js.subjects(this.#subjects.shared, this.#subjects.allQueueRecords);
       const names = [...subjects.keys()]
@@ -204,7 +206,7 @@ export class NatsEngine implements port.Engine {
   }
 
   async keys(request: port.KeyPageRequest): Promise<readonly port.KeyReport[]> {
-    return await this.#run("a look", async () => {
+    return await this.#run(LOOK, async () => {
       const room = this.#room(request.queue);
       await room.quiet();
       return await room.inspector.keys(request);
@@ -212,7 +214,7 @@ export class NatsEngine implements port.Engine {
   }
 
   async dead(request: port.PageRequest): Promise<readonly port.DeadReport[]> {
-    return await this.#run("a look", () => this.#room(request.queue).inspector.dead(request));
+    return await this.#run(LOOK, () => this.#room(request.queue).inspector.dead(request));
   }
 
   async revive(request: port.ReviveRequest): Promise<number> {
@@ -329,7 +331,7 @@ export class NatsEngine implements port.Engine {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof Lost) throw new OutcomeUnknown(what, { cause: error });
+      if (error instanceof Lost && what !== LOOK) throw new OutcomeUnknown(what, { cause: error });
       if (error instanceof BatonError) throw error;
       throw new BatonError("STORE_UNAVAILABLE", `The NATS server could not do ${what}: ${String(error)}`, {
         cause: error,
