@@ -1,7 +1,8 @@
 /** What an operator should know of a NATS store. */
 import { type Clock, pause } from "../../domain/clock.ts";
 import type { Finding } from "../../engine/port.ts";
-import type { ConsumerConfig, ConsumerInfo, JetStream, StreamConfig } from "./jetstream.ts";
+import type { ConsumerConfig, ConsumerInfo, StreamConfig } from "./api-types.ts";
+import type { JetStream } from "./jetstream.ts";
 import type { StoreSettings } from "./options.ts";
 import { unlike, unusable } from "./consumers.ts";
 import { consumersOf, readRecord } from "./setup.ts";

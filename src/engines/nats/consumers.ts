@@ -1,6 +1,7 @@
 /** Consumers: what Baton needs of them, and in what those that exist differ from it. They are compared, and never changed. */
 import { BatonError } from "../../domain/errors.ts";
-import type { ConsumerConfig, ConsumerInfo, JetStream } from "./jetstream.ts";
+import type { ConsumerConfig, ConsumerInfo } from "./api-types.ts";
+import type { JetStream } from "./jetstream.ts";
 import { Lost } from "./requests.ts";
 
 /** A delivery that is not taken up for so long goes to somebody else: its receiver is gone, or stopped. */

@@ -1,62 +1,30 @@
 /** The JetStream API, as far as the engine uses it. Statuses and error codes end here; above are values and errors. */
-import { BatonError } from "../../domain/errors.ts";
 import { asError } from "./as-error.ts";
-import { ownJson, textOfBytes } from "./own-json.ts";
+import {
+  ApiError,
+  type ApiReply,
+  CONSUMER_EXISTS,
+  GONE,
+  type MessageLine,
+  NO_CONSUMER,
+  NO_MESSAGE,
+  NO_STREAM,
+  NOT_NOW,
+  type PutResult,
+  putResultOf,
+  STREAM_EXISTS,
+  type Stored,
+  storedOf,
+  unanswered,
+} from "./api-replies.ts";
+import type { ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo } from "./api-types.ts";
 import { type PutOptions, putHeaders } from "./headers.ts";
+import { ownJson, textOfBytes } from "./own-json.ts";
 import { Lost, type Requests, Unserved } from "./requests.ts";
 import type { Delivery, ServerFacts } from "./wire.ts";
 
-export interface Stored {
-  readonly subject: string;
-  readonly sequence: number;
-  readonly at: number;
-  readonly data: Uint8Array;
-}
-
-/** What a compare-and-swap found instead of what it expected. */
-export interface Refused {
-  readonly refused: true;
-}
-
-export type PutResult = { readonly refused: false; readonly sequence: number } | Refused;
-
-export class ApiError extends BatonError {
-  readonly number: number;
-
-  constructor(subject: string, number: number, description: string) {
-    const isFull = NO_ROOM.has(number);
-    const advice = isFull
-      ? "What was accepted before is safe. Give the stream, the account or the disk more room; work goes on by itself then."
-      : "See docs/engines/nats.md.";
-    super(
-      isFull ? "STORE_FULL" : "STORE_UNAVAILABLE",
-      `The NATS server refused ${subject}: ${description} (${number}). Nothing was changed by it. ${advice}`,
-    );
-    this.number = number;
-  }
-}
-
 /** Is told a subject, or what was asked of the API, that nobody serves. True: it was gone, and has been made anew. */
 export type Restore = (what: string) => Promise<boolean>;
-
-interface ApiReply {
-  readonly error?: { readonly code: number; readonly err_code?: number; readonly description?: string };
-}
-
-const REFUSED: Refused = { refused: true };
-/** Wrong last sequence, and the same found before it was written. */
-const WRONG_LAST = new Set([10_071, 10_164]);
-const NO_MESSAGE = new Set([10_037, 10_043, 10_057]);
-const NO_STREAM = 10_059;
-const NO_CONSUMER = 10_014;
-const STREAM_EXISTS = 10_058;
-const CONSUMER_EXISTS = 10_148;
-/** What is to be removed, or the whole stream. */
-const GONE = new Set([...NO_MESSAGE, NO_STREAM]);
-/** The server, the account or the stream has no room left; 10,077 also for what a full disk makes fail. */
-const NO_ROOM = new Set([10_002, 10_023, 10_028, 10_047, 10_077]);
-/** The server or the stream's leader is not there for the moment. */
-const NOT_NOW = new Set([10_008, 10_009]);
 
 /** Of the server itself, not of another one that it passes requests on to. */
 const OWN_API = "$JS.API";
@@ -408,117 +376,4 @@ function* pagesOf(names: readonly string[], size: number): Generator<readonly st
     yield page;
   }
   return undefined;
-}
-
-function putResultOf(subject: string, reply: Delivery): PutResult {
-  const sequence = sequenceOf(reply.data);
-  if (sequence !== undefined) return { refused: false, sequence };
-  if (reply.status === 503) throw new Unserved(subject);
-  const answer = ownJson<ApiReply & { readonly seq: number }>(textOfBytes(reply.data));
-  if (answer.error === undefined) return { refused: false, sequence: answer.seq };
-  const number = answer.error.err_code ?? answer.error.code;
-  if (WRONG_LAST.has(number)) return REFUSED;
-  if (NOT_NOW.has(number)) throw new Lost(subject);
-  throw new ApiError(subject, number, answer.error.description ?? "");
-}
-
-const STORED = Buffer.from('{"stream":"');
-const SEQUENCE = Buffer.from('","seq":');
-const ZERO = 0x30;
-
-/** The sequence in the usual answer to a write, which comes so often that JSON would be felt. Undefined: it is another answer. */
-function sequenceOf(data: Uint8Array): number | undefined {
-  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-  for (let at = 0; at < STORED.length; at += 1) if (bytes[at] !== STORED[at]) return undefined;
-  const found = bytes.indexOf(SEQUENCE, STORED.length);
-  if (found === -1) return undefined;
-  let sequence = 0;
-  for (let at = found + SEQUENCE.length; ; at += 1) {
-    const digit = (bytes[at] ?? 0) - ZERO;
-    if (digit < 0 || digit > 9) return sequence === 0 ? undefined : sequence;
-    sequence = sequence * 10 + digit;
-  }
-}
-
-/** Nobody listens, or the server gives no reason: the same as no reply, but known at once. */
-function unanswered(subject: string, reply: Delivery): Error {
-  if (reply.status === 503 || reply.status === 408) return new Lost(subject);
-  return new ApiError(subject, reply.status, reply.description);
-}
-
-function storedOf(reply: Delivery): Stored {
-  return {
-    subject: reply.header("Nats-Subject") ?? "",
-    sequence: Number(reply.header("Nats-Sequence") ?? 0),
-    at: Date.parse(reply.header("Nats-Time-Stamp") ?? ""),
-    data: reply.data,
-  };
-}
-
-interface MessageLine {
-  readonly subject: string;
-  readonly seq: number;
-  readonly time: string;
-  readonly data?: string;
-}
-
-export interface StreamConfig {
-  readonly name: string;
-  readonly subjects: readonly string[];
-  readonly retention: "workqueue" | "limits";
-  readonly storage: "file" | "memory";
-  readonly num_replicas: number;
-  readonly discard: "old" | "new";
-  readonly allow_direct: boolean;
-  readonly allow_rollup_hdrs: boolean;
-  readonly allow_msg_ttl: boolean;
-  readonly allow_msg_schedules: boolean;
-  readonly deny_delete: boolean;
-  readonly deny_purge: boolean;
-  readonly max_msgs_per_subject: number;
-  readonly max_msgs?: number;
-  readonly max_bytes?: number;
-  readonly max_age?: number;
-  readonly duplicate_window: number;
-  readonly first_seq?: number;
-}
-
-export interface StreamInfo {
-  readonly config: StreamConfig;
-  readonly state: {
-    readonly messages: number;
-    readonly bytes: number;
-    readonly num_subjects?: number;
-    readonly subjects?: Readonly<Record<string, number>>;
-  };
-  readonly total?: number;
-  readonly created: string;
-  /** The server's clock. */
-  readonly ts?: string;
-  readonly cluster?: {
-    readonly leader?: string;
-    readonly replicas?: readonly { name: string; current: boolean; offline?: boolean }[];
-  };
-}
-
-export interface ConsumerConfig {
-  readonly durable_name: string;
-  readonly filter_subject: string;
-  readonly ack_policy: "explicit";
-  readonly ack_wait: number;
-  readonly max_deliver: number;
-  readonly max_ack_pending: number;
-  readonly max_waiting: number;
-  readonly inactive_threshold?: number;
-  readonly pause_until?: string;
-}
-
-export interface ConsumerInfo {
-  /** One that was deleted and made anew has another moment here. */
-  readonly created: string;
-  readonly config: ConsumerConfig;
-  readonly num_pending: number;
-  readonly num_ack_pending: number;
-  readonly num_waiting: number;
-  readonly paused?: boolean;
 }

@@ -7,7 +7,8 @@
  * that fences rise.
  */
 import { type Clock, pause } from "../../domain/clock.ts";
-import type { ConsumerInfo, JetStream, StreamConfig, StreamInfo } from "./jetstream.ts";
+import type { ConsumerInfo, StreamConfig, StreamInfo } from "./api-types.ts";
+import type { JetStream } from "./jetstream.ts";
 import { tellAll } from "./losses.ts";
 import type { StoreSettings } from "./options.ts";
 import { Lost } from "./requests.ts";

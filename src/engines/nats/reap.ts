@@ -5,7 +5,7 @@
  */
 import { asError } from "./as-error.ts";
 import { decodeState } from "./codec.ts";
-import type { Stored } from "./jetstream.ts";
+import type { Stored } from "./api-replies.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { Leases } from "./leases.ts";
 import { lookAgain } from "./operate.ts";

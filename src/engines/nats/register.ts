@@ -8,7 +8,8 @@
 import type { Clock } from "../../domain/clock.ts";
 import { InvalidInput, OutcomeUnknown } from "../../domain/errors.ts";
 import type { Cell, Register, WriteRequest } from "../../locks/register.ts";
-import type { JetStream, Stored } from "./jetstream.ts";
+import type { Stored } from "./api-replies.ts";
+import type { JetStream } from "./jetstream.ts";
 import { textOf, tokenOf } from "./key-token.ts";
 import type { Nonces } from "./nonce.ts";
 import { textOfBytes } from "./own-json.ts";

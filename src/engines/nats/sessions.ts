@@ -9,7 +9,8 @@
 import { type Clock, elapsedMs, type Instant, instant, pause, type Timer } from "../../domain/clock.ts";
 import { ownJson, textOfBytes } from "./own-json.ts";
 import type { PutOptions } from "./headers.ts";
-import type { JetStream, Stored } from "./jetstream.ts";
+import type { Stored } from "./api-replies.ts";
+import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
 import { Lost } from "./requests.ts";
 import { lastToken, type QueueSubjects } from "./subjects.ts";

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../../domain/clock.ts";
 import { HINT_LIFE_MS, HINT_RETRIES, type HintResult, type HintStore } from "../../wake/port.ts";
-import { JetStream, type StreamConfig } from "./jetstream.ts";
+import type { StreamConfig } from "./api-types.ts";
+import { JetStream } from "./jetstream.ts";
 import type { StoreSettings } from "./options.ts";
 import { Lost, Requests } from "./requests.ts";
 import type { Wire } from "./wire.ts";
