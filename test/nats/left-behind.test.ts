@@ -20,7 +20,7 @@ const SETTLED_MS = 500;
 const WITHIN_MS = 20_000;
 
 interface Got {
-  readonly message: { readonly subject: string };
+  readonly message: { readonly subject: string; readonly seq: number };
 }
 
 interface Info {
@@ -48,6 +48,15 @@ async function hold(engine: Engine, key: string): Promise<Lease> {
   const lease = await engine.hold({ queue: "cars", key, worker: "h", leaseMs: LEASE_MS, signal });
   assert.ok(lease !== undefined);
   return lease;
+}
+
+/** The subject of the only one. */
+async function sessionOf({ port }: NatsServer): Promise<string> {
+  const filter = { subjects_filter: "baton.c.session.cars.*" };
+  const { state } = (await ask(port, "$JS.API.STREAM.INFO.baton", filter)) as Info;
+  const [session] = Object.keys(state.subjects);
+  assert.ok(session !== undefined);
+  return session;
 }
 
 /** Nothing is sent any more but what time brings. */
@@ -81,6 +90,24 @@ test("among thousands of keys that wait, those of the dead are found with few re
   assert.ok(sent < KEYS / 10, `${sent} messages were sent to find one lease among ${KEYS} records`);
 });
 
+test("a session that has vanished without a word has left its leases too", TIMEOUT, async (context) => {
+  const { server } = await NatsDesk.withServer(context);
+  const dying = await open(context, server);
+  const other = await open(context, server);
+  const waiting = take(other.engine);
+  await untilQuiet(other);
+  const lease = await hold(dying.engine, "car");
+  await submit(dying.engine, { key: "car" });
+  await dying.connection.close();
+  // As the server does when nobody has watched for long enough.
+  const session = await sessionOf(server);
+  const { message } = (await ask(server.port, "$JS.API.STREAM.MSG.GET.baton", { last_by_subj: session })) as Got;
+  await ask(server.port, "$JS.API.STREAM.MSG.DELETE.baton", { seq: message.seq });
+  const [found] = await waiting;
+  assert.equal(found?.item.key, "car");
+  assert.ok(found.lease.fence > lease.fence);
+});
+
 test("who says that a session is gone and then dies leaves its leases to the next", TIMEOUT, async (context) => {
   const { server } = await NatsDesk.withServer(context);
   const dying = await open(context, server);
@@ -89,10 +116,7 @@ test("who says that a session is gone and then dies leaves its leases to the nex
   await untilQuiet(other);
   const lease = await hold(dying.engine, "car");
   await submit(dying.engine, { key: "car" });
-  const filter = { subjects_filter: "baton.c.session.cars.*" };
-  const { state } = (await ask(server.port, "$JS.API.STREAM.INFO.baton", filter)) as Info;
-  const [session] = Object.keys(state.subjects);
-  assert.ok(session !== undefined);
+  const session = await sessionOf(server);
   await dying.connection.close();
   // As whoever found it would have said; and that was the last of them.
   other.connection.publish(session, JSON.stringify({ lapse: LEASE_MS, beat: 1_000, gone: true }));

@@ -14,7 +14,7 @@ const REST_MS = 50;
 export async function mendAnnouncements(store: KeyStore, isClosed: () => boolean): Promise<void> {
   const { js, subjects, clock } = store;
   for await (const page of js.pagesOfLast(subjects.stream, subjects.allRecords, AT_A_TIME)) {
-    await Promise.all(
+    await Promise.allSettled(
       page.map(async ({ subject, data, sequence }) => {
         const state = decodeState(data, sequence);
         if (state.kind !== "ready" || (await js.at(subjects.stream, state.announced)) !== undefined) return;

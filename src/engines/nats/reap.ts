@@ -29,7 +29,7 @@ export async function reap(store: KeyStore, leases: Leases, sessions: Sessions):
   const unfinished: Work[] = [];
   let living: ReadonlySet<string> = new Set();
   for await (const page of store.js.pagesOfLast(store.subjects.stream, store.subjects.allRecords)) {
-    const found = page.map(read);
+    const found = page.flatMap(read);
     // A session may have begun since: only one that is not there after its lease was read is gone.
     if (found.some(({ state: { lease } }) => lease !== undefined && !living.has(lease.session)))
       living = await sessions.living();
@@ -45,8 +45,13 @@ export async function reap(store: KeyStore, leases: Leases, sessions: Sessions):
   if (failures.length > 0) throw asError(failures[0]);
 }
 
-function read({ subject, data, sequence }: Stored): Found {
-  return { key: lastToken(subject), sequence, state: decodeState(data, sequence) };
+/** What Baton did not write, or cannot read, is nobody's lease; and it must not keep the others. */
+function read({ subject, data, sequence }: Stored): readonly Found[] {
+  try {
+    return [{ key: lastToken(subject), sequence, state: decodeState(data, sequence) }];
+  } catch {
+    return [];
+  }
 }
 
 /** A back-off whose end may never be told, and an idle key that cannot vanish. */

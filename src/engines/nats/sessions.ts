@@ -1,12 +1,13 @@
 /**
  * A session stands for one process and one length of lease: one sign of life for all leases that the process holds. A lease
  * is good while its session is; whoever sees a session silent for its whole lapse says that it is gone, frees its leases, and then removes
- * it. Others leave that to them, unless they die over it. Whoever closes removes their session: then nobody has anything to free.
+ * it. Others leave that to them, unless they die over it.
  *
  * Silence is measured by the clock of whoever watches, from the last sign that it saw itself. No wall clock is compared,
  * so none can be stepped into handing out a key twice.
  */
 import { type Clock, elapsedMs, type Instant, instant, pause, type Timer } from "../../domain/clock.ts";
+import { asError } from "./as-error.ts";
 import { ownJson, textOfBytes } from "./own-json.ts";
 import type { PutOptions } from "./headers.ts";
 import type { Stored } from "./api-replies.ts";
@@ -53,7 +54,7 @@ export interface Session {
 }
 
 interface Watched {
-  readonly lapse: number;
+  lapse: number;
   beat: number;
   /** Somebody has said so… */
   gone: boolean;
@@ -81,6 +82,9 @@ export class Sessions {
   #isLooking = false;
   #pulse: Timer | undefined;
   #lastLook: Timer | undefined;
+  /** By the monotonic clock. */
+  #lastLookAt = 0;
+  #restUntil = 0;
   #closed = false;
 
   constructor(parts: {
@@ -258,24 +262,25 @@ export class Sessions {
     this.#meet(id, readLine(data));
   }
 
-  /** Whoever says that a session is gone has a lapse of time to free its leases. */
-  #meet(id: string, { lapse, beat, gone }: SessionLine): void {
-    const since = this.#clock.monotonic();
-    const jitter = this.#random() * MOST_JITTER_MS;
+  /** Whoever says that a session is gone has a lapse of time to free its leases; then the others come, and not all at once. */
+  #meet(id: string, { lapse, beat, gone: isGone }: SessionLine): void {
+    const gone = isGone === true;
     const watched = this.#watched.get(id);
-    if (watched === undefined)
-      this.#watched.set(id, { lapse, beat, gone: gone === true, isOurs: false, since, jitter });
-    else if (gone !== true || !watched.isOurs) {
-      watched.since = since;
-      watched.beat = Math.max(beat, watched.beat);
-      watched.gone = gone === true;
-    }
+    if (gone && watched?.isOurs === true) return;
+    const jitter = this.#random() * (gone ? lapse : MOST_JITTER_MS);
+    const heard: Watched = { lapse, beat, gone, isOurs: false, since: this.#clock.monotonic(), jitter };
+    if (watched === undefined) this.#watched.set(id, heard);
+    else Object.assign(watched, { ...heard, beat: Math.max(beat, watched.beat) });
     this.#plan();
   }
 
   #watchAnew(): void {
     const now = this.#clock.monotonic();
-    for (const watched of this.#watched.values()) watched.since = now;
+    for (const watched of this.#watched.values()) {
+      watched.since = now;
+      // What was said of it may be long ago.
+      watched.gone = false;
+    }
     if (this.#subscription !== undefined && !this.#closed) this.#meetAll().catch(() => undefined);
   }
 
@@ -289,13 +294,14 @@ export class Sessions {
   #plan(): void {
     if (this.#timer !== undefined || this.#isLooking || this.#closed || this.#watched.size === 0) return;
     const now = this.#clock.monotonic();
-    let wait = Number.POSITIVE_INFINITY;
-    for (const { since, lapse, jitter } of this.#watched.values()) wait = Math.min(wait, since + lapse + jitter - now);
-    this.#timer = this.#clock.setTimer(Math.max(wait, 1), () => {
+    let at = Number.POSITIVE_INFINITY;
+    for (const { since, lapse, jitter } of this.#watched.values()) at = Math.min(at, since + lapse + jitter);
+    this.#timer = this.#clock.setTimer(Math.max(at - now, this.#restUntil - now, 1), () => {
       this.#timer = undefined;
       this.#isLooking = true;
       this.#look()
-        .catch(() => undefined)
+        // One that cannot be asked about, or freed, now is not left alone; but nor is the server.
+        .catch(() => (this.#restUntil = this.#clock.monotonic() + REAP_MS))
         .finally(() => {
           this.#isLooking = false;
           this.#plan();
@@ -310,39 +316,45 @@ export class Sessions {
   async #look(): Promise<void> {
     const gone = new Map<string, number>();
     let longest = 0;
+    let failure: unknown;
     for (const [id, watched] of this.#watched) {
       if (this.#isHeard(watched)) continue;
-      // One that cannot be asked about now is asked about again.
-      const sequence = await this.#buried(id, watched).catch(() => undefined);
+      const sequence = await this.#buried(id, watched).catch((error: unknown) => void (failure = error));
       if (sequence === undefined) continue;
       gone.set(id, sequence);
       longest = Math.max(longest, watched.lapse);
     }
-    if (gone.size === 0) return;
-    await this.#reapSurely();
-    if (this.#closed) return;
-    await Promise.all(
-      Array.from(gone, async ([id, sequence]) => {
+    if (gone.size > 0) {
+      await this.#reap();
+      if (this.#closed) return;
+      this.#lookOnceMore(longest);
+      for (const [id, sequence] of gone) {
         if (sequence !== NOWHERE) await this.#js.remove(this.#stream, sequence);
         this.#watched.delete(id);
-      }),
-    );
-    // A lease of theirs may have been on its way for as long as it could last.
-    this.#lastLook ??= this.#clock.setTimer(longest, () => {
-      this.#lastLook = undefined;
-      void this.#reapSurely();
-    });
+      }
+    }
+    if (failure !== undefined) throw asError(failure);
   }
 
-  /** The sequence of the message that says that it is gone, if its leases are to be freed here. */
+  /** A lease of theirs may have been on its way for as long as it could last. */
+  #lookOnceMore(afterMs: number): void {
+    const at = this.#clock.monotonic() + afterMs;
+    if (at <= this.#lastLookAt) return;
+    this.#lastLook?.cancel();
+    this.#lastLookAt = at;
+    this.#lastLook = this.#clock.setTimer(afterMs, () => void this.#reapSurely());
+  }
+
+  /** The sequence of the message that says that it is gone, or that there is none, if its leases are to be freed here. */
   async #buried(id: string, watched: Watched): Promise<number | undefined> {
     const known = watched.beat;
     const subject = this.#subjects.session(id);
     const last = await this.#js.last(this.#stream, subject);
     if (last === undefined) {
-      // Its process has closed it, or its leases were freed; or this process stood still until the server removed it.
+      // Only who was heard to bury it has freed its leases for certain; it may have been closed, or have outlived its time unwatched.
+      if (!watched.gone) return NOWHERE;
       this.#watched.delete(id);
-      return this.#clock.monotonic() - watched.since < ttlOf(watched.lapse) * 500 ? undefined : NOWHERE;
+      return undefined;
     }
     const line = readLine(last.data);
     if (line.beat > known || (line.gone === true && !watched.gone && !watched.isOurs)) {
@@ -352,11 +364,24 @@ export class Sessions {
     if (line.gone === true) return last.sequence;
     // It may have been heard of while this was read.
     if (this.#isHeard(watched)) return undefined;
+    return await this.#bury(id, watched, line, last.sequence);
+  }
+
+  /** A sign of life meanwhile has another sequence, and outlives this. */
+  async #bury(id: string, watched: Watched, line: SessionLine, sequence: number): Promise<number | undefined> {
     watched.isOurs = true;
     const said = JSON.stringify({ ...line, gone: true } satisfies SessionLine);
-    // A sign of life meanwhile has another sequence, and outlives this.
-    const result = await this.#js.put(subject, said, { ...optionsOf(line), expect: last.sequence });
-    return result.refused ? undefined : result.sequence;
+    try {
+      const options = { ...optionsOf(line), expect: sequence };
+      const result = await this.#js.put(this.#subjects.session(id), said, options);
+      if (!result.refused) return result.sequence;
+      watched.isOurs = false;
+      return undefined;
+    } catch (error) {
+      if (error instanceof Lost) throw error;
+      // There is no room for another word, but there is for one less.
+      return (await this.#js.remove(this.#stream, sequence)) ? NOWHERE : undefined;
+    }
   }
 }
 
@@ -366,11 +391,7 @@ export function slackOf(leaseMs: number): number {
 
 /** Left behind by a process that died while nobody watched, it vanishes in the end. */
 function optionsOf({ lapse }: SessionLine): Pick<PutOptions, "rollup" | "ttlSeconds"> {
-  return { rollup: true, ttlSeconds: ttlOf(lapse) };
-}
-
-function ttlOf(lapse: number): number {
-  return Math.max(LEAST_TTL_SECONDS, Math.ceil((LONGEST_LAPSES * lapse) / 1_000));
+  return { rollup: true, ttlSeconds: Math.max(LEAST_TTL_SECONDS, Math.ceil((LONGEST_LAPSES * lapse) / 1_000)) };
 }
 
 function isAlive({ data }: Stored): boolean {
