@@ -135,14 +135,14 @@ export const held: readonly ConformanceCase[] = casesOf("G1", {
 
   "holds that wait and claims never overlap": async (scene) => {
     const handles = [await scene.open(), await scene.open()];
-    await scene.engine.submit(Array.from({ length: 40 }, () => scene.entry("k")));
+    await scene.engine.submit(Array.from({ length: 20 }, () => scene.entry("k")));
     let inside = 0;
     const enter = (): void => {
       inside += 1;
       equal(inside, 1, "Holders and workers of one key at a time");
     };
     const holding = handles.map(async (engine) => {
-      for (let count = 0; count < 10; count += 1) {
+      for (let count = 0; count < 5; count += 1) {
         const lease = present(await scene.heldLater("k", undefined, engine), "A hold that waits is granted");
         enter();
         await scene.report();
@@ -151,7 +151,7 @@ export const held: readonly ConformanceCase[] = casesOf("G1", {
       }
     });
     const working = async (): Promise<void> => {
-      for (let count = 0; count < 40; count += 1) {
+      for (let count = 0; count < 20; count += 1) {
         const grant = await scene.claimOne();
         enter();
         await scene.report();
