@@ -90,7 +90,11 @@ test("among thousands of keys that wait, those of the dead are found with few re
   assert.ok(sent < KEYS / 10, `${sent} messages were sent to find one lease among ${KEYS} records`);
 });
 
-test("a session that has vanished without a word has left its leases too", TIMEOUT, async (context) => {
+/** A process dies with a key that another waits for. What then becomes of its session, and the other must have the key. */
+async function leaveBehind(
+  context: TestContext,
+  then: (session: string, other: Opened, server: NatsServer) => Promise<void>,
+): Promise<void> {
   const { server } = await NatsDesk.withServer(context);
   const dying = await open(context, server);
   const other = await open(context, server);
@@ -98,29 +102,26 @@ test("a session that has vanished without a word has left its leases too", TIMEO
   await untilQuiet(other);
   const lease = await hold(dying.engine, "car");
   await submit(dying.engine, { key: "car" });
-  await dying.connection.close();
-  // As the server does when nobody has watched for long enough.
   const session = await sessionOf(server);
-  const { message } = (await ask(server.port, "$JS.API.STREAM.MSG.GET.baton", { last_by_subj: session })) as Got;
-  await ask(server.port, "$JS.API.STREAM.MSG.DELETE.baton", { seq: message.seq });
+  await dying.connection.close();
+  await then(session, other, server);
   const [found] = await waiting;
   assert.equal(found?.item.key, "car");
   assert.ok(found.lease.fence > lease.fence);
-});
+}
 
-test("who says that a session is gone and then dies leaves its leases to the next", TIMEOUT, async (context) => {
-  const { server } = await NatsDesk.withServer(context);
-  const dying = await open(context, server);
-  const other = await open(context, server);
-  const waiting = take(other.engine);
-  await untilQuiet(other);
-  const lease = await hold(dying.engine, "car");
-  await submit(dying.engine, { key: "car" });
-  const session = await sessionOf(server);
-  await dying.connection.close();
+test("a session that has vanished without a word has left its leases too", TIMEOUT, (context) =>
+  // As the server does when nobody has watched for long enough.
+  leaveBehind(context, async (session, _, { port }) => {
+    const { message } = (await ask(port, "$JS.API.STREAM.MSG.GET.baton", { last_by_subj: session })) as Got;
+    await ask(port, "$JS.API.STREAM.MSG.DELETE.baton", { seq: message.seq });
+  }),
+);
+
+test("who says that a session is gone and then dies leaves its leases to the next", TIMEOUT, (context) =>
   // As whoever found it would have said; and that was the last of them.
-  other.connection.publish(session, JSON.stringify({ lapse: LEASE_MS, beat: 1_000, gone: true }));
-  const [found] = await waiting;
-  assert.equal(found?.item.key, "car");
-  assert.ok(found.lease.fence > lease.fence);
-});
+  leaveBehind(context, async (session, { connection }) => {
+    connection.publish(session, JSON.stringify({ lapse: LEASE_MS, beat: 1_000, gone: true }));
+    await connection.flush();
+  }),
+);

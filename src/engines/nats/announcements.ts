@@ -5,7 +5,7 @@
  */
 import { pause } from "../../domain/clock.ts";
 import { decodeState } from "./codec.ts";
-import { announcedBy, type KeyStore } from "./key-store.ts";
+import type { KeyStore } from "./key-store.ts";
 import { lastToken } from "./subjects.ts";
 
 const AT_A_TIME = 64;
@@ -18,16 +18,12 @@ export async function mendAnnouncements(store: KeyStore, isClosed: () => boolean
       page.map(async ({ subject, data, sequence }) => {
         const state = decodeState(data, sequence);
         if (state.kind !== "ready" || (await js.at(subjects.stream, state.announced)) !== undefined) return;
-        await announceAgain(store, lastToken(subject), sequence);
+        await store.change(lastToken(subject), (now) =>
+          now.sequence === sequence ? { ...now.state, announced: 0 } : undefined,
+        );
       }),
     );
     await pause(clock, REST_MS);
     if (isClosed()) return;
   }
-}
-
-async function announceAgain(store: KeyStore, key: string, sequence: number): Promise<void> {
-  const seen = await store.read(key);
-  if (seen.sequence !== sequence || (await store.js.at(store.subjects.stream, announcedBy(seen))) !== undefined) return;
-  await store.change(key, (now) => (now.sequence === sequence ? { ...now.state, announced: 0 } : undefined));
 }
