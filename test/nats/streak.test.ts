@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { LateWrites } from "../../src/engines/nats/late-writes.ts";
 import type { KeyStore } from "../../src/engines/nats/key-store.ts";
 import { type KeyItem, type KeyState, NOTHING, type Seen, type StateLease } from "../../src/engines/nats/state.ts";
-import { Streak } from "../../src/engines/nats/streak.ts";
+import { type Running, Streak } from "../../src/engines/nats/streak.ts";
 import { ManualClock } from "../manual-clock.ts";
 
 /** More than are worth a write. */
@@ -43,6 +43,35 @@ test("a write that fails is not repeated by itself", async () => {
   await assert.rejects(streak.again("0"), /closed/);
 });
 
+test("the last of a key's items and those before it end by one write; if that fails, all hear of it", async () => {
+  const written: KeyState[] = [];
+  let answer: () => Promise<Seen | undefined> = () => Promise.reject(new Error("The connection is closed."));
+  const write = (_key: string, _seen: Seen, state: KeyState): Promise<Seen | undefined> => {
+    written.push(state);
+    return answer();
+  };
+  const store = { clock, levels: 3, write } as unknown as KeyStore;
+  const items = [itemOf(0), itemOf(1), itemOf(2)] as const;
+  const [first, second, last] = items;
+  const seen: Seen = { sequence: 1, state: { ...NOTHING, kind: "running", items, lease: leaseOf(16) } };
+  const streak = new Streak(store, "k", seen, clock.monotonic(), new LateWrites(clock));
+  const after = (item: KeyItem): Running => ({ item, lease: leaseOf(17), isGood, takeAway: () => undefined });
+  const failed = [streak.advance(first.unique, 16, after(second)), streak.advance(second.unique, 17, after(last))];
+  assert.equal(streak.isLast(second), false, "another one is not done");
+  assert.equal(streak.isLast(last), true);
+  const finishing = streak.finish(last, isGood);
+  assert.equal(streak.isLast(last), false, "that is being written");
+  const results = await Promise.allSettled([finishing, ...failed]);
+  assert.deepEqual(new Set(results.map(({ status }) => status)), new Set(["rejected"]));
+  answer = () => Promise.resolve({ sequence: 2, state: NOTHING });
+  assert.equal(await streak.finish(last, isGood), true);
+  assert.deepEqual(await Promise.all([streak.again(first.unique), streak.again(second.unique)]), [
+    "settled",
+    "settled",
+  ]);
+  assert.deepEqual(new Set(written), new Set([NOTHING]));
+});
+
 test("what is known to be more urgent in the line ends running ahead, and a line that is about to end does not", () => {
   const store = { clock, levels: 3 } as unknown as KeyStore;
   const done = { ...itemOf(0), level: 1 };
@@ -71,6 +100,10 @@ test("a turn of quick items is longer, until there were many", () => {
   for (let items = 0; items < 64; items += 1) streak.goOn({ sequence: 2, state: NOTHING }, 1_000);
   assert.equal(longest(), 50);
 });
+
+function isGood(): boolean {
+  return true;
+}
 
 function itemOf(index: number): KeyItem {
   return {

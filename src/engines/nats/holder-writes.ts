@@ -26,7 +26,7 @@ export async function perhapsWritten(
 ): Promise<Seen | undefined> {
   if (!(error instanceof OutcomeUnknown)) throw asError(error);
   const now = await store.read(held.key);
-  if (now.state.lease?.fence === held.fence) return undefined;
+  if (held.streak.isMine(now.state.lease, held.fence)) return undefined;
   // Somebody else's item came on top of it; the lease is this very one.
   if (next.lease !== undefined && now.state.lease?.nonce === next.lease.nonce) {
     await store.perform(held.key, now.state);

@@ -262,12 +262,14 @@ export function end(state: KeyState, ending: Ending, now: number): Ended {
   }
 }
 
-/** Whether nothing is left of a running key when its item is done: no other item, no line, nobody who waits, and nothing to be told. */
-export function isAlone({ kind, items, more, paused, wanted, todo, cut, takenLeft }: KeyState): boolean {
+/**
+ * Whether nothing is left of a running key when its item is done, and so many before it are: no other item, no line, nobody who waits, and
+ * nothing to be told.
+ */
+export function isAlone({ kind, items, more, paused, wanted, todo, cut, takenLeft }: KeyState, done = 0): boolean {
   const isPlain = kind === "running" && more === false && !paused && wanted.length === 0;
-  return (
-    isPlain && todo.length === 0 && cut.length === 0 && takenLeft === 0 && items.length === 1 && items[0]?.keepMs === 0
-  );
+  if (!isPlain || todo.length > 0 || cut.length > 0 || takenLeft > 0 || items.length !== done + 1) return false;
+  return items.every(({ keepMs }) => keepMs === 0);
 }
 
 /** Nobody settled in time: the item is back in its place, unless it was to be cancelled. */

@@ -14,7 +14,7 @@ import { newLease, sinceOf } from "./new-lease.ts";
 import type { Held, OwnLeases } from "./own-leases.ts";
 import { isAlone } from "./rules.ts";
 import type { Sessions } from "./sessions.ts";
-import { NOTHING } from "./state.ts";
+import { type KeyItem, NOTHING } from "./state.ts";
 
 export interface SettlementHooks {
   /** Whether a key's next item may begin before that is written. */
@@ -56,9 +56,10 @@ export class Settlements {
 
   /** The key's only item is done, and nothing has to be looked up before that is written. Undefined: there is more to it. */
   #endAlone(held: Held, ending: Ending): Promise<SettleResult> | undefined {
-    const { streak } = held;
-    if (ending.type !== "done" || held.silent || streak.isAhead || !isAlone(streak.seen.state)) return undefined;
+    const { streak, item } = held;
+    if (ending.type !== "done" || held.silent || item === undefined || !streak.isLast(item)) return undefined;
     this.#leases.lose(held);
+    if (streak.isAhead) return this.#finish(held, item, ending);
     if (streak.isReady) return this.#endNow(held, ending);
     return streak.ready.then(
       () => this.#endNow(held, ending),
@@ -75,6 +76,16 @@ export class Settlements {
       (written) => (written === undefined ? this.#endAgain(held, ending) : "settled"),
       (error: unknown) => this.#endAgain(held, ending, asError(error)),
     );
+  }
+
+  /** What ran before it is not written yet: it ends by the same write. */
+  #finish(held: Held, item: KeyItem, ending: Ending): Promise<SettleResult> {
+    return held.streak
+      .finish(item, () => this.#leases.isGood(held))
+      .then(
+        (written) => (written ? "settled" : this.#endAgain(held, ending)),
+        (error: unknown) => this.#endAgain(held, ending, asError(error)),
+      );
   }
 
   /** As any other end, after a look at how the key stands. */

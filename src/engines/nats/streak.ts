@@ -11,9 +11,9 @@ import type { SettleResult } from "../../engine/port.ts";
 import { asError } from "./as-error.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { LateWrites } from "./late-writes.ts";
-import { advance, mostUrgent } from "./rules.ts";
+import { advance, isAlone, mostUrgent } from "./rules.ts";
 import { MOST_AHEAD, RUN_AHEAD_MS, WORTH_WRITING } from "./run-ahead.ts";
-import { FENCES_PER_MESSAGE, type KeyItem, type KeyState, type Seen, type StateLease } from "./state.ts";
+import { FENCES_PER_MESSAGE, type KeyItem, type KeyState, NOTHING, type Seen, type StateLease } from "./state.ts";
 
 /** A worker may go on with a key for so long, or for so many items if they are quick; then it is another key's turn. */
 const STREAK_MS = 50;
@@ -133,6 +133,23 @@ export class Streak {
     return this.#heard(done);
   }
 
+  /** Whether nothing is left of the key when this one is done as well, and all of it may be written at once. */
+  isLast(item: KeyItem): boolean {
+    return this.#writing === undefined && this.#endsWith(item);
+  }
+
+  /** What is done ends together with the last one, by one write. False: somebody has changed the key, and nothing was written. */
+  finish(last: KeyItem, isGood: () => boolean): Promise<boolean> {
+    const finishing = this.#finish(last, isGood);
+    this.#writing = finishing.then(
+      () => {
+        this.#writing = undefined;
+      },
+      (error: unknown) => this.#fail(error),
+    );
+    return finishing;
+  }
+
   /** The same, after it failed. */
   again(unique: string): Promise<SettleResult> {
     const done = this.#done.find((one) => one.unique === unique);
@@ -146,6 +163,25 @@ export class Streak {
   /** All that is done is written, or not to be written any more. */
   async written(): Promise<void> {
     while (this.#done.length > 0) await this.#begin();
+  }
+
+  async #finish(last: KeyItem, isGood: () => boolean): Promise<boolean> {
+    await this.ready.catch(() => this.prepare());
+    // It may have been waited, and others may have come.
+    if (!isGood() || !this.#endsWith(last)) return false;
+    const { state } = this.seen;
+    const written = await this.#store.write(this.key, this.seen, NOTHING, isGood);
+    if (written === undefined) return false;
+    this.#late.delete(this.#writeNow);
+    this.#answer((done) => resultIn(state, done));
+    return true;
+  }
+
+  #endsWith({ unique }: KeyItem): boolean {
+    const { state } = this.seen;
+    if (this.#done.length === 0) return isAlone(state);
+    if (!isAlone(state, this.#done.length)) return false;
+    return state.items.every((item) => item.unique === unique || this.#isDone(item.unique));
   }
 
   #heard(done: Done): Promise<SettleResult> {
@@ -166,13 +202,17 @@ export class Streak {
         this.#writeWhenWorth();
       },
       (error: unknown) => {
-        this.#writing = undefined;
-        // Whoever asked comes again.
-        for (const done of this.#done) for (const { fail } of done.asked.splice(0)) fail(error);
+        this.#fail(error);
         throw asError(error);
       },
     );
     return this.#writing;
+  }
+
+  #fail(error: unknown): void {
+    this.#writing = undefined;
+    // Whoever asked comes again.
+    for (const done of this.#done) for (const { fail } of done.asked.splice(0)) fail(error);
   }
 
   #writeWhenWorth(): void {
