@@ -174,7 +174,7 @@ export class JetStream {
     const pages = pagesOf([...(await this.subjects(stream, filter)).keys()], size);
     const ask = (): Promise<readonly Stored[]> | undefined => {
       const names = pages.next().value;
-      const asked = names === undefined ? undefined : this.#lastOfAll(stream, names);
+      const asked = names === undefined ? undefined : this.lastOfAll(stream, names);
       // Heard of when its turn comes, or not at all.
       asked?.catch(() => undefined);
       return asked;
@@ -186,7 +186,8 @@ export class JetStream {
     }
   }
 
-  async #lastOfAll(stream: string, names: readonly string[]): Promise<readonly Stored[]> {
+  /** The last message of each of these subjects that has one. */
+  async lastOfAll(stream: string, names: readonly string[]): Promise<readonly Stored[]> {
     if (this.#replicated.has(stream)) {
       const messages = await Promise.all(names.map((name) => this.last(stream, name)));
       return messages.filter((message) => message !== undefined);

@@ -9,6 +9,7 @@ import { newLease, seenIfMine, sinceOf } from "./new-lease.ts";
 import type { Held, OwnLeases } from "./own-leases.ts";
 import { start } from "./rules.ts";
 import { type Session, type Sessions, slackOf } from "./sessions.ts";
+import { StartLooks } from "./start-looks.ts";
 import { type KeyItem, type KeyState, type Seen, type StateLease, UNSEEN } from "./state.ts";
 import type { Token } from "./token.ts";
 
@@ -40,6 +41,7 @@ export class LeaseStarts {
   readonly #acknowledgements: Acknowledgements;
   readonly #leases: OwnLeases;
   readonly #freeing: Freeing;
+  readonly #looks: StartLooks;
 
   constructor(
     store: KeyStore,
@@ -54,6 +56,7 @@ export class LeaseStarts {
     this.#acknowledgements = acknowledgements;
     this.#leases = leases;
     this.#freeing = freeing;
+    this.#looks = new StartLooks(store);
   }
 
   /** Undefined: the key does not stand as it was delivered any more. */
@@ -117,23 +120,42 @@ export class LeaseStarts {
     begun: number,
     since = sinceOf(session, this.#clock),
   ): Promise<Held | undefined> {
-    const { key, seen } = token;
+    const { seen } = token;
     const lease = newLease(this.#store, session, worker, since);
     const starting: Starting = { token, lease, session, since, begun };
     // What was to be done may have been done since the key was announced.
     if (seen.state.todo.length > 0 || announcedBy(seen) !== seen.sequence) return this.#startAgain(starting);
-    const began = (written: Seen | undefined): Held | Promise<Held | undefined> =>
-      written === undefined ? this.#startAgain(starting) : this.#started(starting, seen, written);
+    return this.#looks.areWorth ? this.#startAfterLook(starting) : this.#startAsDelivered(starting);
+  }
+
+  #startAsDelivered(starting: Starting): Promise<Held | undefined> {
+    const { lease } = starting;
+    const { key, seen } = starting.token;
+    const began = (written: Seen | undefined): Held | Promise<Held | undefined> => {
+      this.#looks.count(written === undefined);
+      return written === undefined ? this.#startAgain(starting) : this.#started(starting, seen, written);
+    };
     return this.#store
       .write(key, seen, start(seen.state, lease))
       .then(began, (error: unknown) => seenIfMine(this.#store, key, lease, error).then(began));
   }
 
-  /** More may have come to the key since it was announced. */
-  async #startAgain(starting: Starting): Promise<Held | undefined> {
+  async #startAfterLook(starting: Starting): Promise<Held | undefined> {
     const { key, seen } = starting.token;
+    const record = await this.#looks.at(key);
+    // One that is older lies below the message that was delivered.
+    if (record === undefined || record.sequence < seen.sequence) return await this.#startAsDelivered(starting);
+    this.#looks.count(true);
+    return await this.#startAgain(starting, record);
+  }
+
+  /** More may have come to the key since it was announced. */
+  async #startAgain(starting: Starting, record?: Seen): Promise<Held | undefined> {
+    const { key, seen } = starting.token;
+    let known = record;
     for (let tries = MOST_STARTS; tries > 0; tries -= 1) {
-      const found = await this.#store.read(key);
+      const found = known ?? (await this.#store.read(key));
+      known = undefined;
       if (announcedBy(found) !== seen.sequence) return undefined;
       const written = await this.#startFrom(key, found, starting.lease);
       if (written !== undefined) return this.#started(starting, found, written);
