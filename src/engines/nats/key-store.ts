@@ -277,7 +277,7 @@ export class KeyStore {
     return this.#nonces.next();
   }
 
-  /** What lies below a new state: the one before it, and the message it was announced by, unless the write removes them. */
+  /** What lies below a new state: the record before it, unless the write removes it, and the message that the key was announced by. */
   #overlay(seen: Seen, next: KeyState): KeyState {
     const { state } = seen;
     const announced = announcedBy(seen);
@@ -291,11 +291,11 @@ export class KeyStore {
     };
     if (isRecord(wanted))
       return wanted.kind === "ready" || announced === 0 ? wanted : { ...wanted, below: [...state.below, announced] };
-    const replaced = announced === 0 || levelOf(state) === levelOf(next);
     return {
       ...wanted,
       recordBelow: (seen.sequence > 0 && isRecord(state)) || state.recordBelow,
-      below: replaced ? state.below : [...state.below, announced],
+      // Also one that this write replaces: a server that is killed in the middle of it may have stored the one and not removed the other.
+      below: announced === 0 ? state.below : [...state.below, announced],
     };
   }
 
