@@ -4,6 +4,8 @@ import { isCalm, type Plan } from "./plan.ts";
 
 /** A worker may go on with what it had taken of a key for so long, before it hears of something more urgent. */
 const TAKEN_AHEAD_MS = 75;
+/** Leases end by whichever clock is ahead, and the wall's counts whole milliseconds. */
+const PRECISION_MS = 1;
 
 /** `once`: an item ends once. `clean`: nothing is left behind. `truth`: what was answered is what happened. */
 export type Guarantee = "G1" | "G2" | "G4" | "G5" | "G9" | "once" | "clean" | "truth" | "surprise";
@@ -60,6 +62,8 @@ interface Life {
   readonly ends: { readonly at: number; readonly how: string }[];
   /** Earliest moment at which it may have ended without a word. */
   mayEndAt: number;
+  /** Who said that it is done, and when, and lost the lease before that was written. */
+  readonly lost: { readonly process: string; readonly at: number }[];
   yielded: boolean;
 }
 
@@ -129,7 +133,7 @@ class Checker {
         case "submit": {
           const submitted: Submitted = { call: one, repliedAt: Infinity, result: "open", id: one.id };
           this.#submissions.set(one.call, submitted);
-          this.#lives.set(one.token, { submitted, grants: [], ends: [], mayEndAt: Infinity, yielded: false });
+          this.#lives.set(one.token, { submitted, grants: [], ends: [], mayEndAt: Infinity, lost: [], yielded: false });
           break;
         }
         case "submitted": {
@@ -213,6 +217,7 @@ class Checker {
       const life = grant.token === undefined ? undefined : this.#lives.get(grant.token);
       if (life === undefined) continue;
       for (const { type, at, ending = "", result } of calls) {
+        if (type === "settle" && ending === "done" && result === "lost") life.lost.push({ process: grant.process, at });
         if (type !== "settle" || result === "lost") continue;
         if (["done", "dead", "cancelled"].includes(ending)) {
           if (result === "settled") life.ends.push({ at, how: ending });
@@ -351,7 +356,7 @@ class Checker {
     if (!calm) return;
     for (const { grant, calls } of this.#leases.values())
       for (const { at, until, result, type, repliedAt } of calls)
-        if (result === "unknown" || (result === "lost" && repliedAt < until))
+        if (result === "unknown" || (result === "lost" && repliedAt < until - PRECISION_MS))
           this.#say(
             "truth",
             at,
@@ -407,6 +412,10 @@ class Checker {
         for (const grant of grants) {
           // Once ended, whatever comes again is a duplicate, and counted as such.
           if (ends.some(({ at }) => at < grant.at) || endedAt <= grant.at) continue;
+          // What its worker began before it was written that it is done, was lost together with it, and comes again after it.
+          const isAhead = ({ process, at }: Life["lost"][number]): boolean =>
+            process === grant.process && at <= grant.at && grant.at <= at + TAKEN_AHEAD_MS;
+          if (life.lost.some(isAhead)) continue;
           // What had been taken of the key may go on for a moment.
           const arrivedBy =
             theirs.call.level === mine.call.level ? mine.call.at : this.#lastSettle(grant) - TAKEN_AHEAD_MS;
