@@ -62,8 +62,8 @@ interface Life {
   readonly ends: { readonly at: number; readonly how: string }[];
   /** Earliest moment at which it may have ended without a word. */
   mayEndAt: number;
-  /** Who said that it is done, and when, and lost the lease before that was written. */
-  readonly lost: { readonly process: string; readonly at: number }[];
+  /** Who said that it is done, and from when until when it was not known that the lease was lost before that was written. */
+  readonly lost: { readonly process: string; readonly at: number; readonly until: number }[];
   yielded: boolean;
 }
 
@@ -216,8 +216,9 @@ class Checker {
     for (const { grant, calls } of this.#leases.values()) {
       const life = grant.token === undefined ? undefined : this.#lives.get(grant.token);
       if (life === undefined) continue;
-      for (const { type, at, ending = "", result } of calls) {
-        if (type === "settle" && ending === "done" && result === "lost") life.lost.push({ process: grant.process, at });
+      for (const { type, at, ending = "", result, repliedAt } of calls) {
+        if (type === "settle" && ending === "done" && result === "lost")
+          life.lost.push({ process: grant.process, at, until: Math.min(repliedAt, at + TAKEN_AHEAD_MS) });
         if (type !== "settle" || result === "lost") continue;
         if (["done", "dead", "cancelled"].includes(ending)) {
           if (result === "settled") life.ends.push({ at, how: ending });
@@ -353,6 +354,10 @@ class Checker {
           `item ${token} is remembered as done, but nobody was told so`,
         );
     }
+    for (const { grant, calls } of this.#leases.values())
+      for (const { at, type, result } of calls)
+        if (result === "open" && !this.#crashedAfter(grant.process, at))
+          this.#say("truth", at, grant.key, `${type} of lease ${grant.lease} was never answered`);
     if (!calm) return;
     for (const { grant, calls } of this.#leases.values())
       for (const { at, until, result, type, repliedAt } of calls)
@@ -363,6 +368,12 @@ class Checker {
             grant.key,
             `${type} of lease ${grant.lease} says ${result}, although nothing went wrong`,
           );
+  }
+
+  #crashedAfter(process: string, at: number): boolean {
+    return this.#happenings.some(
+      (one) => one.type === "fault" && one.kind === "crash" && one.process === process && one.at >= at,
+    );
   }
 
   #mayBeDone(token: number): boolean {
@@ -413,8 +424,8 @@ class Checker {
           // Once ended, whatever comes again is a duplicate, and counted as such.
           if (ends.some(({ at }) => at < grant.at) || endedAt <= grant.at) continue;
           // What its worker began before it was written that it is done, was lost together with it, and comes again after it.
-          const isAhead = ({ process, at }: Life["lost"][number]): boolean =>
-            process === grant.process && at <= grant.at && grant.at <= at + TAKEN_AHEAD_MS;
+          const isAhead = ({ process, at, until }: Life["lost"][number]): boolean =>
+            process === grant.process && at <= grant.at && grant.at <= until;
           if (life.lost.some(isAhead)) continue;
           // What had been taken of the key may go on for a moment.
           const arrivedBy =

@@ -3,7 +3,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LateWrites } from "../../src/engines/nats/late-writes.ts";
 import type { KeyStore } from "../../src/engines/nats/key-store.ts";
-import { type KeyItem, type KeyState, NOTHING, type Seen, type StateLease } from "../../src/engines/nats/state.ts";
+import { LATEST_MS } from "../../src/engines/nats/run-ahead.ts";
+import {
+  type KeyItem,
+  type KeyState,
+  NOTHING,
+  type Seen,
+  type StateLease,
+  UNSEEN,
+} from "../../src/engines/nats/state.ts";
 import { type Running, Streak } from "../../src/engines/nats/streak.ts";
 import { ManualClock } from "../manual-clock.ts";
 
@@ -70,6 +78,25 @@ test("the last of a key's items and those before it end by one write; if that fa
     "settled",
   ]);
   assert.deepEqual(new Set(written), new Set([NOTHING]));
+});
+
+test("what ran ahead of an end that somebody else prevented is answered all the same", async () => {
+  const seen: Seen = {
+    sequence: 1,
+    state: { ...NOTHING, kind: "running", items: [itemOf(0), itemOf(1)], lease: leaseOf(16) },
+  };
+  const passing = new ManualClock();
+  const refused = Promise.withResolvers<undefined>();
+  const store = { clock: passing, levels: 3, write: () => refused.promise, read: () => Promise.resolve(UNSEEN) };
+  const streak = new Streak(store as unknown as KeyStore, "k", seen, passing.monotonic(), new LateWrites(passing));
+  const settled = streak.advance("0", 16, { item: itemOf(1), lease: leaseOf(17), isGood, takeAway: () => undefined });
+  const finishing = streak.finish(itemOf(1), isGood);
+  // Its turn comes while the end is on its way, and does not come again.
+  await passing.pass(LATEST_MS * 2);
+  refused.resolve(undefined);
+  assert.equal(await finishing, false);
+  await passing.pass(LATEST_MS * 2);
+  assert.equal(await settled, "lost");
 });
 
 test("what is known to be more urgent in the line ends running ahead, and a line that is about to end does not", () => {

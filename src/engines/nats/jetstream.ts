@@ -36,6 +36,12 @@ const PAGE_BYTES = 65_536;
 const PART_BYTES = 1_048_576;
 const FEW = 2;
 
+interface Batch {
+  readonly found: readonly Stored[];
+  /** False: the server has cut it short. */
+  readonly isAll: boolean;
+}
+
 export class JetStream {
   readonly #requests: Requests;
   readonly #api: string;
@@ -174,7 +180,7 @@ export class JetStream {
     const pages = pagesOf([...(await this.subjects(stream, filter)).keys()], size);
     const ask = (): Promise<readonly Stored[]> | undefined => {
       const names = pages.next().value;
-      const asked = names === undefined ? undefined : this.lastOfAll(stream, names);
+      const asked = names === undefined ? undefined : this.#lastOfAll(stream, names);
       // Heard of when its turn comes, or not at all.
       asked?.catch(() => undefined);
       return asked;
@@ -186,8 +192,13 @@ export class JetStream {
     }
   }
 
-  /** The last message of each of these subjects that has one. */
-  async lastOfAll(stream: string, names: readonly string[]): Promise<readonly Stored[]> {
+  /** The last messages of some subjects, as many as one answer holds. One try. */
+  async lastOfSome(stream: string, names: readonly string[]): Promise<readonly Stored[]> {
+    const request = { multi_last: names.slice(0, PAGE), batch: PAGE, max_bytes: PART_BYTES };
+    return (await this.#batchOnce(stream, request)).found;
+  }
+
+  async #lastOfAll(stream: string, names: readonly string[]): Promise<readonly Stored[]> {
     if (this.#replicated.has(stream)) {
       const messages = await Promise.all(names.map((name) => this.last(stream, name)));
       return messages.filter((message) => message !== undefined);
@@ -327,31 +338,29 @@ export class JetStream {
     return { subject, sequence: seq, at: Date.parse(time), data: Buffer.from(data ?? "", "base64") };
   }
 
-  /** Not all: the server has cut it short. */
-  async #batch(
-    stream: string,
-    request: object,
-  ): Promise<{ readonly found: readonly Stored[]; readonly isAll: boolean }> {
-    return await this.again(async () => {
-      const subject = `${this.#api}.DIRECT.GET.${stream}`;
-      const found: Stored[] = [];
-      let whole = true;
-      const follows = (reply: Delivery): boolean =>
-        Number(reply.header("Nats-Last-Sequence") ?? 0) === (found.at(-1)?.sequence ?? 0);
-      const end = await this.#requests.collect(subject, JSON.stringify(request), (reply) => {
-        if (reply.status !== 0) return false;
-        // Each names the one before it: a gap would be an item that nobody sees.
-        whole &&= follows(reply);
-        found.push(storedOf(reply));
-        return true;
-      });
-      if (end.status === 503) throw new Unserved(`DIRECT.GET.${stream}`);
-      if (end.status !== 204 && end.status !== 404) throw unanswered(subject, end);
-      // One that vanished while the server was at it ends its answer.
-      const isBroken = end.status === 404 ? found.length > 0 : !follows(end);
-      if (!whole || isBroken) throw new Lost(subject);
-      return { found, isAll: Number(end.header("Nats-Num-Pending") ?? 0) === 0 };
+  async #batch(stream: string, request: object): Promise<Batch> {
+    return await this.again(() => this.#batchOnce(stream, request));
+  }
+
+  async #batchOnce(stream: string, request: object): Promise<Batch> {
+    const subject = `${this.#api}.DIRECT.GET.${stream}`;
+    const found: Stored[] = [];
+    let whole = true;
+    const follows = (reply: Delivery): boolean =>
+      Number(reply.header("Nats-Last-Sequence") ?? 0) === (found.at(-1)?.sequence ?? 0);
+    const end = await this.#requests.collect(subject, JSON.stringify(request), (reply) => {
+      if (reply.status !== 0) return false;
+      // Each names the one before it: a gap would be an item that nobody sees.
+      whole &&= follows(reply);
+      found.push(storedOf(reply));
+      return true;
     });
+    if (end.status === 503) throw new Unserved(`DIRECT.GET.${stream}`);
+    if (end.status !== 204 && end.status !== 404) throw unanswered(subject, end);
+    // One that vanished while the server was at it ends its answer.
+    const isBroken = end.status === 404 ? found.length > 0 : !follows(end);
+    if (!whole || isBroken) throw new Lost(subject);
+    return { found, isAll: Number(end.header("Nats-Num-Pending") ?? 0) === 0 };
   }
 
   /** Undefined: the server said so with one of the codes that mean "there is none". */

@@ -137,8 +137,18 @@ export class KeyStore {
     const clean =
       wanted.below.length === 0 && wanted.todo.length === 0 && wanted.takenLeft === 0 && wanted.cut.length === 0;
     const written = this.#put(key, seen, wanted, clean, isGood);
+    const replaced = isRecord(wanted) || levelOf(seen.state) !== levelOf(wanted) ? 0 : announcedBy(seen);
+    if (replaced !== 0) return this.#without(replaced, written);
     // Others may see it as idle from now on; it vanishes when nothing depends on it any more.
     return clean || wanted.kind !== "idle" ? written : this.#thenFinishIdle(key, written);
+  }
+
+  /** The server has answered: what it was to remove together with the write is gone. */
+  async #without(replaced: number, writing: Promise<Seen | undefined>): Promise<Seen | undefined> {
+    const seen = await writing;
+    if (seen === undefined) return undefined;
+    const below = seen.state.below.filter((sequence) => sequence !== replaced);
+    return { sequence: seen.sequence, state: { ...seen.state, below } };
   }
 
   /** Reads, changes, writes, and again if somebody else was faster. `change` may refuse with undefined. */

@@ -1,5 +1,5 @@
 /**
- * Settles leases. There are three ways, the quickest first: the end of a key's only item is one write; the key's next item starts
+ * Settles leases. There are three ways, the quickest first: the end of the last item that a key has is one write; the key's next item starts
  * before the end of this one is written; or the end is written as the key stands, after a look.
  */
 import type { Clock } from "../../domain/clock.ts";
@@ -54,7 +54,7 @@ export class Settlements {
     return (held === undefined ? undefined : this.#endAlone(held, ending)) ?? this.#settle(lease, ending, true);
   }
 
-  /** The key's only item is done, and nothing has to be looked up before that is written. Undefined: there is more to it. */
+  /** The key's last item is done, and nothing has to be looked up before that is written. Undefined: there is more to it. */
   #endAlone(held: Held, ending: Ending): Promise<SettleResult> | undefined {
     const { streak, item } = held;
     if (ending.type !== "done" || held.silent || item === undefined || !streak.isLast(item)) return undefined;

@@ -3,7 +3,7 @@
  * what was delivered is refused. Where that happens again and again, the records of keys that are about to start are read first,
  * those of one turn with one request.
  */
-import { asError } from "./as-error.ts";
+import type { Stored } from "./api-replies.ts";
 import { decodeState } from "./codec.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { Seen } from "./state.ts";
@@ -14,16 +14,13 @@ const WEIGHT = 1 / 8;
 /** A look costs less than to be refused, and more than to be accepted. */
 const WORTH = 1 / 4;
 
-interface Asked {
-  readonly tell: (record: Seen | undefined) => void;
-  readonly fail: (error: Error) => void;
-}
-
 export class StartLooks {
   readonly #store: KeyStore;
   /** How likely it is that the next key has such a record. At first nobody knows. */
   #likely = 0.5;
-  #asked = new Map<string, Asked>();
+  /** Of this turn. */
+  #keys = new Set<string>();
+  #reading: Promise<ReadonlyMap<string, Seen>> | undefined;
 
   constructor(store: KeyStore) {
     this.#store = store;
@@ -34,38 +31,40 @@ export class StartLooks {
     return this.#likely > WORTH && !this.#store.js.isReplicated(this.#store.subjects.stream);
   }
 
-  /** Whether a key that was to start had such a record. */
-  count(had: boolean): void {
-    this.#likely += ((had ? 1 : 0) - this.#likely) * WEIGHT;
+  /** Whether a key that was to start did not stand as it was delivered. */
+  count(didNot: boolean): void {
+    this.#likely += ((didNot ? 1 : 0) - this.#likely) * WEIGHT;
   }
 
-  /** The record of a key. Undefined: it has none. */
-  at(key: string): Promise<Seen | undefined> {
-    return new Promise((tell, fail) => {
-      // What everybody in this turn wants is asked for when the turn is over.
-      if (this.#asked.size === 0) process.nextTick(() => this.#ask());
-      this.#asked.set(key, { tell, fail });
-    });
+  /** The record of a key. Undefined: it has none, or that is not known. */
+  async at(key: string): Promise<Seen | undefined> {
+    this.#keys.add(key);
+    this.#reading ??= this.#readTurn();
+    return (await this.#reading).get(key);
   }
 
-  #ask(): void {
-    const asked = this.#asked;
-    this.#asked = new Map();
-    this.#read([...asked.keys()]).then(
-      (records) => asked.forEach(({ tell }, key) => tell(records.get(key))),
-      (error: unknown) => asked.forEach(({ fail }) => fail(asError(error))),
-    );
-  }
-
-  async #read(keys: readonly string[]): Promise<ReadonlyMap<string, Seen>> {
+  /** What everybody in this turn wants is asked for when the turn is over. */
+  async #readTurn(): Promise<ReadonlyMap<string, Seen>> {
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    const keys = this.#keys;
+    this.#keys = new Set();
+    this.#reading = undefined;
     const { js, subjects } = this.#store;
-    const names = keys.map((key) => subjects.record(key));
-    const found = await js.lastOfAll(subjects.stream, names);
-    return new Map(
-      found.map(({ subject, sequence, data }) => [
-        lastToken(subject),
-        { sequence, state: decodeState(data, sequence) },
-      ]),
-    );
+    const names = Array.from(keys, (key) => subjects.record(key));
+    try {
+      return new Map((await js.lastOfSome(subjects.stream, names)).flatMap(read));
+    } catch {
+      // Nothing depends on it: whatever is not known is tried as it was delivered.
+      return new Map();
+    }
+  }
+}
+
+/** What Baton did not write, or cannot read, must not keep the others from being started. */
+function read({ subject, sequence, data }: Stored): readonly (readonly [string, Seen])[] {
+  try {
+    return [[lastToken(subject), { sequence, state: decodeState(data, sequence) }]];
+  } catch {
+    return [];
   }
 }

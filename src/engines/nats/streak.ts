@@ -144,7 +144,10 @@ export class Streak {
     this.#writing = finishing.then(
       () => {
         this.#writing = undefined;
+        // If it was not written, what is done still is to be.
+        this.#writeWhenWorth();
       },
+      // Whoever finishes hears of it.
       (error: unknown) => this.#fail(error),
     );
     return finishing;
@@ -169,17 +172,15 @@ export class Streak {
     await this.ready.catch(() => this.prepare());
     // It may have been waited, and others may have come.
     if (!isGood() || !this.#endsWith(last)) return false;
-    const { state } = this.seen;
     const written = await this.#store.write(this.key, this.seen, NOTHING, isGood);
     if (written === undefined) return false;
     this.#late.delete(this.#writeNow);
-    this.#answer((done) => resultIn(state, done));
+    this.#answer(() => "settled");
     return true;
   }
 
   #endsWith({ unique }: KeyItem): boolean {
     const { state } = this.seen;
-    if (this.#done.length === 0) return isAlone(state);
     if (!isAlone(state, this.#done.length)) return false;
     return state.items.every((item) => item.unique === unique || this.#isDone(item.unique));
   }
