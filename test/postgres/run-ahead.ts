@@ -1,4 +1,5 @@
 /** A worker that is known to be quick, and so may begin a key's next items before the store hears of it. */
+import { setImmediate as turn } from "node:timers/promises";
 import type { ClaimRequest, Engine, Grant, Submission } from "../../src/engine/port.ts";
 import { claim as oneClaim, entry } from "../cars.ts";
 
@@ -69,8 +70,9 @@ export async function runAhead(engine: Engine, { count, submissions, request, be
     const settled: Promise<unknown>[] = [];
     begun?.();
     while (grants.length < count) {
-      const { settling, more } = await goOn(engine, grants, request);
+      const { settling, more, late } = await goOn(engine, grants, request);
       settled.push(settling);
+      if (late !== undefined) settled.push(engine.settle([{ lease: late.lease, ending: { type: "release" } }]));
       if (more === undefined) break;
       grants.push(more);
     }
@@ -82,16 +84,32 @@ export async function runAhead(engine: Engine, { count, submissions, request, be
   throw new Error("Nobody was ever ahead.");
 }
 
-/** The last is done. What begins then, if anything does before the store knows? */
+export interface WentOn {
+  readonly settling: Promise<unknown>;
+  /** What began before the store knew that the last was done. */
+  readonly more: Grant | undefined;
+  /** What began afterwards. On a machine that stands still, both may have happened before anybody could look. */
+  readonly late: Grant | undefined;
+}
+
+/** The last is done. What begins then? */
 export async function goOn(
   engine: Engine,
   grants: readonly Grant[],
   request: Partial<ClaimRequest> = {},
-): Promise<{ readonly settling: Promise<unknown>; readonly more: Grant | undefined }> {
+): Promise<WentOn> {
   const last = grants.at(-1);
   if (last === undefined) throw new Error("Nothing has begun.");
+  let isKnown = false;
   const settling = engine.settle([{ lease: last.lease, ending: { type: "done" } }]);
-  settling.catch(() => undefined);
-  const [more] = await next(engine, AT_ONCE_MS, request);
-  return { settling, more };
+  settling.then(
+    () => {
+      isKnown = true;
+    },
+    () => undefined,
+  );
+  const [begun] = await next(engine, AT_ONCE_MS, request);
+  // One answer of the store may bring both.
+  await turn();
+  return { settling, more: isKnown ? undefined : begun, late: isKnown ? begun : undefined };
 }
