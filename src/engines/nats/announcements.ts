@@ -4,9 +4,8 @@
  * done a few at a time, with rests between.
  */
 import { pause } from "../../domain/clock.ts";
-import { decodeState } from "./codec.ts";
 import type { KeyStore } from "./key-store.ts";
-import { lastToken } from "./subjects.ts";
+import { readRecords } from "./records.ts";
 
 const AT_A_TIME = 64;
 const REST_MS = 50;
@@ -15,12 +14,9 @@ export async function mendAnnouncements(store: KeyStore, isClosed: () => boolean
   const { js, subjects, clock } = store;
   for await (const page of js.pagesOfLast(subjects.stream, subjects.allRecords, AT_A_TIME)) {
     await Promise.allSettled(
-      page.map(async ({ subject, data, sequence }) => {
-        const state = decodeState(data, sequence);
+      readRecords(page).map(async ({ key, sequence, state }) => {
         if (state.kind !== "ready" || (await js.at(subjects.stream, state.announced)) !== undefined) return;
-        await store.change(lastToken(subject), (now) =>
-          now.sequence === sequence ? { ...now.state, announced: 0 } : undefined,
-        );
+        await store.change(key, (now) => (now.sequence === sequence ? { ...now.state, announced: 0 } : undefined));
       }),
     );
     await pause(clock, REST_MS);

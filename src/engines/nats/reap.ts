@@ -4,23 +4,14 @@
  * further question about a key that stands as it should.
  */
 import { asError } from "./as-error.ts";
-import { decodeState } from "./codec.ts";
-import type { Stored } from "./api-replies.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { Leases } from "./leases.ts";
 import { lookAgain } from "./operate.ts";
+import { type Found, readRecords } from "./records.ts";
 import type { Sessions } from "./sessions.ts";
-import type { KeyState } from "./state.ts";
-import { lastToken } from "./subjects.ts";
 
 /** Keys that are finished at the same time. */
 const TOGETHER = 64;
-
-interface Found {
-  readonly key: string;
-  readonly sequence: number;
-  readonly state: KeyState;
-}
 
 type Work = () => Promise<unknown>;
 
@@ -29,7 +20,7 @@ export async function reap(store: KeyStore, leases: Leases, sessions: Sessions):
   const unfinished: Work[] = [];
   let living: ReadonlySet<string> = new Set();
   for await (const page of store.js.pagesOfLast(store.subjects.stream, store.subjects.allRecords)) {
-    const found = page.flatMap(read);
+    const found = readRecords(page);
     // A session may have begun since: only one that is not there after its lease was read is gone.
     if (found.some(({ state: { lease } }) => lease !== undefined && !living.has(lease.session)))
       living = await sessions.living();
@@ -43,15 +34,6 @@ export async function reap(store: KeyStore, leases: Leases, sessions: Sessions):
   }
   failures.push(...(await failuresOf(unfinished)));
   if (failures.length > 0) throw asError(failures[0]);
-}
-
-/** What Baton did not write, or cannot read, is nobody's lease; and it must not keep the others. */
-function read({ subject, data, sequence }: Stored): readonly Found[] {
-  try {
-    return [{ key: lastToken(subject), sequence, state: decodeState(data, sequence) }];
-  } catch {
-    return [];
-  }
 }
 
 /** A back-off whose end may never be told, and an idle key that cannot vanish. */

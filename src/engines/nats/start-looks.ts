@@ -3,11 +3,9 @@
  * what was delivered is refused. Where that happens again and again, the records of keys that are about to start are read first,
  * those of one turn with one request.
  */
-import type { Stored } from "./api-replies.ts";
-import { decodeState } from "./codec.ts";
 import type { KeyStore } from "./key-store.ts";
+import { readRecords } from "./records.ts";
 import type { Seen } from "./state.ts";
-import { lastToken } from "./subjects.ts";
 
 /** Of what is expected, so much comes from the last key. */
 const WEIGHT = 1 / 8;
@@ -52,19 +50,11 @@ export class StartLooks {
     const { js, subjects } = this.#store;
     const names = Array.from(keys, (key) => subjects.record(key));
     try {
-      return new Map((await js.lastOfSome(subjects.stream, names)).flatMap(read));
+      const found = readRecords(await js.lastOfSome(subjects.stream, names));
+      return new Map(found.map((record) => [record.key, record]));
     } catch {
       // Nothing depends on it: whatever is not known is tried as it was delivered.
       return new Map();
     }
-  }
-}
-
-/** What Baton did not write, or cannot read, must not keep the others from being started. */
-function read({ subject, sequence, data }: Stored): readonly (readonly [string, Seen])[] {
-  try {
-    return [[lastToken(subject), { sequence, state: decodeState(data, sequence) }]];
-  } catch {
-    return [];
   }
 }
