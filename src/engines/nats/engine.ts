@@ -26,8 +26,6 @@ const SAFETY_MS = 5_000;
 const CLOSE_MS = 3_000;
 /** An item that is nowhere is looked for again after this. */
 const GONE_MS = 500;
-/** It changes nothing, so nothing can have happened that is not known. */
-const LOOK = "a look";
 
 export interface EngineParts {
   readonly wire: Wire;
@@ -133,7 +131,7 @@ export class NatsEngine implements port.Engine {
   }
 
   async find({ queue, id }: port.ItemRequest): Promise<port.ItemReport | undefined> {
-    return await this.#run(LOOK, () => this.#room(queue).inspector.find(id));
+    return await this.#look(() => this.#room(queue).inspector.find(id));
   }
 
   async outcome({ queue, id, signal }: port.OutcomeRequest): Promise<port.Outcome | undefined> {
@@ -168,7 +166,7 @@ export class NatsEngine implements port.Engine {
       }
     };
     try {
-      return await this.#run(LOOK, look);
+      return await this.#look(look);
     } catch (error) {
       if (over.aborted) return undefined;
       throw error;
@@ -194,7 +192,7 @@ export class NatsEngine implements port.Engine {
   }
 
   async queues(request: { readonly queue?: string }): Promise<readonly port.QueueReport[]> {
-    return await this.#run(LOOK, async () => {
+    return await this.#look(async () => {
       await this.#keeper.setUpShared();
       const subjects = await this.#js.subjects(this.#subjects.shared, this.#subjects.allQueueRecords);
       const names = [...subjects.keys()]
@@ -207,7 +205,7 @@ export class NatsEngine implements port.Engine {
   }
 
   async keys(request: port.KeyPageRequest): Promise<readonly port.KeyReport[]> {
-    return await this.#run(LOOK, async () => {
+    return await this.#look(async () => {
       const room = this.#room(request.queue);
       await room.quiet();
       return await room.inspector.keys(request);
@@ -215,7 +213,7 @@ export class NatsEngine implements port.Engine {
   }
 
   async dead(request: port.PageRequest): Promise<readonly port.DeadReport[]> {
-    return await this.#run(LOOK, () => this.#room(request.queue).inspector.dead(request));
+    return await this.#look(() => this.#room(request.queue).inspector.dead(request));
   }
 
   async revive(request: port.ReviveRequest): Promise<number> {
@@ -322,6 +320,16 @@ export class NatsEngine implements port.Engine {
     return room;
   }
 
+  /** It changes nothing, so nothing can have happened that is not known. */
+  async #look<T>(work: () => Promise<T>): Promise<T> {
+    this.#checkOpen();
+    try {
+      return await work();
+    } catch (error) {
+      throw explained("a look", error);
+    }
+  }
+
   async #run<T>(what: string, work: () => Promise<T>): Promise<T> {
     this.#checkOpen();
     return await this.#explained(what, work);
@@ -332,11 +340,7 @@ export class NatsEngine implements port.Engine {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof Lost && what !== LOOK) throw new OutcomeUnknown(what, { cause: error });
-      if (error instanceof BatonError) throw error;
-      throw new BatonError("STORE_UNAVAILABLE", `The NATS server could not do ${what}: ${String(error)}`, {
-        cause: error,
-      });
+      throw error instanceof Lost ? new OutcomeUnknown(what, { cause: error }) : explained(what, error);
     }
   }
 
@@ -394,4 +398,9 @@ function undeclared(queue: string): InvalidInput {
 /** About 70 bits: letters and digits, which are safe in every subject. */
 function randomName(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => (byte % 36).toString(36)).join("");
+}
+
+function explained(what: string, cause: unknown): BatonError {
+  if (cause instanceof BatonError) return cause;
+  return new BatonError("STORE_UNAVAILABLE", `The NATS server could not do ${what}: ${String(cause)}`, { cause });
 }
