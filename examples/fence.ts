@@ -3,7 +3,6 @@
  * before it notices. No lock can prevent that; your own store can, by refusing writes under a lower fence than it has seen.
  */
 import { DatabaseSync } from "node:sqlite";
-import { setTimeout as wait } from "node:timers/promises";
 import { connect } from "batonq";
 
 const accounts = new DatabaseSync(":memory:");
@@ -30,15 +29,17 @@ await using baton = await connect("memory:", {
 const payments = baton.queue<number>("payments", { lease: "200ms" });
 await payments.submit("ada", 100);
 
+const anotherHasPaid = Promise.withResolvers<void>();
 const worker = payments.work(
   async (item, lease) => {
     if (item.attempt === 1) {
       standStill(400);
       // A careful handler would call lease.check() here. This one does not, and comes too late.
-      await wait(200);
+      await anotherHasPaid.promise;
       save(item.key, item.payload + 1, lease.fence);
     } else {
       save(item.key, item.payload, lease.fence);
+      anotherHasPaid.resolve();
     }
   },
   { concurrency: 2, untilEmpty: true },

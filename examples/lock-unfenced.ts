@@ -5,7 +5,7 @@
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "batonq";
@@ -20,7 +20,7 @@ async function holdAndStandStill(): Promise<void> {
   const balance = read();
   process.send?.("has read");
   // Nothing else happens in this process meanwhile, so the lock is not kept.
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_500);
+  standStillUntil(join(folder, "somebody else was here"));
   // lock.check() would throw here. This holder does not ask, and a stall may come after the question just as well.
   write(balance + 1, `fence ${lock.fence}, after its stall`);
 }
@@ -35,11 +35,17 @@ async function main(): Promise<void> {
     await using baton = await connect(`sqlite:${join(shared, "locks.db")}`);
     // Waits until the other's lease has run out: as far as anybody can tell, it has vanished.
     await baton.withLock("ada", (lock) => write(read(shared) + 100, `fence ${lock.fence}`, shared));
+    writeFileSync(join(shared, "somebody else was here"), "");
     await ended;
     console.log(`the balance is ${read(shared)}: 100 are lost`);
   } finally {
     rmSync(shared, { recursive: true, force: true });
   }
+}
+
+/** As a long collection of garbage would, or a machine that sleeps: not even a timer fires. */
+function standStillUntil(file: string): void {
+  while (!existsSync(file)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
 }
 
 function read(from = folder): number {
