@@ -14,8 +14,8 @@ const SEEDS = 4_000;
 /** On a slow or busy machine fewer seeds are run, and their number is printed. */
 const LONGEST_MS = 5_000;
 /** Of the variations of a script or a sweep, drawn anew each time: all of them take a minute and a half. */
-const SCRIPTED_AT_A_TIME = 6;
-const SWEPT_AT_A_TIME = 12;
+const SCRIPTED_AT_A_TIME = 10;
+const SWEPT_AT_A_TIME = 20;
 const SEEDS_PER_PLANTED_BUG = 300;
 /** Side by side. */
 const TOGETHER = 20;
@@ -71,7 +71,8 @@ describe("simulation of the NATS engine", () => {
 
   for (const bug of PLANTED_BUGS) {
     test(`the checker finds it when ${bug.name}`, async (context) => {
-      for (let from = 1; from <= SEEDS_PER_PLANTED_BUG; from += PLANTED_TOGETHER) {
+      for (let tried = 0; tried < SEEDS_PER_PLANTED_BUG; tried += PLANTED_TOGETHER) {
+        const from = (bug.from ?? 1) + tried;
         const seeds = Array.from({ length: PLANTED_TOGETHER }, (_, index) => from + index);
         for (const { seed, failure } of await runSeeds(seeds, bug)) {
           const [first] = failure?.violations ?? [];
@@ -85,7 +86,7 @@ describe("simulation of the NATS engine", () => {
   }
 
   test("without faults nothing is done twice", async () => {
-    const calm = Array.from({ length: 15 }, (_, index): Plan => {
+    const calm = Array.from({ length: 8 }, (_, index): Plan => {
       const plan = drawPlan(index + 1);
       return {
         ...plan,

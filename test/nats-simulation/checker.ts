@@ -3,7 +3,7 @@ import type { Happening, LastWords } from "./history.ts";
 import { isCalm, type Plan } from "./plan.ts";
 
 /** A worker may go on with what it had taken of a key for so long, before it hears of something more urgent. */
-const TAKEN_AHEAD_MS = 75;
+const TAKEN_AHEAD_MS = 87;
 /** Leases end by whichever clock is ahead, and the wall's counts whole milliseconds. */
 const PRECISION_MS = 1;
 
@@ -146,9 +146,9 @@ class Checker {
         }
         case "grant": {
           const until = this.#deadline(one.process, one.since, one.leaseMs);
-          // A message stands for 16 fences: its own, and those of items that start before the next.
-          const isWritten = one.fence % 16 === 0;
-          const madeAt = (isWritten ? this.#writes.get(one.fence / 16) : undefined) ?? one.at;
+          // A message stands for 64 fences: its own, and those of items that start before the next.
+          const isWritten = one.fence % 64 === 0;
+          const madeAt = (isWritten ? this.#writes.get(one.fence / 64) : undefined) ?? one.at;
           this.#leases.set(one.lease, { grant: one, madeAt, believed: [{ from: one.at, until }], calls: [], until });
           if (one.token !== undefined) this.#lives.get(one.token)?.grants.push(one);
           break;

@@ -17,6 +17,8 @@ export interface Plant {
 export interface PlantedBug {
   readonly name: string;
   readonly breaks: readonly Guarantee[];
+  /** Where the search begins: few seeds show it, and one of them is near. */
+  readonly from?: number;
   readonly make: (random: Random) => Plant;
 }
 
@@ -34,6 +36,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: "ids are written without a look at what is there",
     breaks: ["G9"],
+    from: 79,
     make: () => ({ wire: (wire) => new ChangedWire(wire, withoutConditions(/\.c\.id\./)) }),
   },
   {

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LateWrites } from "../../src/engines/nats/late-writes.ts";
 import type { KeyStore } from "../../src/engines/nats/key-store.ts";
-import { LATEST_MS } from "../../src/engines/nats/run-ahead.ts";
+import { LATEST_MS, WORTH_WRITING } from "../../src/engines/nats/run-ahead.ts";
 import {
+  FENCES_PER_MESSAGE,
   type KeyItem,
   type KeyState,
   NOTHING,
@@ -16,7 +17,7 @@ import { type Running, Streak } from "../../src/engines/nats/streak.ts";
 import { ManualClock } from "../manual-clock.ts";
 
 /** More than are worth a write. */
-const AHEAD = 10;
+const AHEAD = WORTH_WRITING + 2;
 const ENOUGH_WRITES = 100;
 
 /** It stands still: how long the machine takes for a step decides nothing here. */
@@ -32,10 +33,10 @@ test("a write that fails is not repeated by itself", async () => {
   };
   const store = { clock, levels: 3, write, read: write } as unknown as KeyStore;
   const items = Array.from({ length: AHEAD + 2 }, (_, index) => itemOf(index));
-  const seen: Seen = { sequence: 1, state: { ...NOTHING, kind: "running", items, lease: leaseOf(16) } };
+  const seen: Seen = { sequence: 1, state: { ...NOTHING, kind: "running", items, lease: leaseOf(FENCES_PER_MESSAGE) } };
   const streak = new Streak(store, "k", seen, clock.monotonic(), new LateWrites(clock));
   let [running] = items;
-  let fence = 16;
+  let fence = FENCES_PER_MESSAGE;
   const settled: Promise<unknown>[] = [];
   while (settled.length < AHEAD && running !== undefined) {
     const next = streak.next(running, fence, clock.wall());
@@ -61,10 +62,18 @@ test("the last of a key's items and those before it end by one write; if that fa
   const store = { clock, levels: 3, write } as unknown as KeyStore;
   const items = [itemOf(0), itemOf(1), itemOf(2)] as const;
   const [first, second, last] = items;
-  const seen: Seen = { sequence: 1, state: { ...NOTHING, kind: "running", items, lease: leaseOf(16) } };
+  const seen: Seen = { sequence: 1, state: { ...NOTHING, kind: "running", items, lease: leaseOf(FENCES_PER_MESSAGE) } };
   const streak = new Streak(store, "k", seen, clock.monotonic(), new LateWrites(clock));
-  const after = (item: KeyItem): Running => ({ item, lease: leaseOf(17), isGood, takeAway: () => undefined });
-  const failed = [streak.advance(first.unique, 16, after(second)), streak.advance(second.unique, 17, after(last))];
+  const after = (item: KeyItem): Running => ({
+    item,
+    lease: leaseOf(FENCES_PER_MESSAGE + 1),
+    isGood,
+    takeAway: () => undefined,
+  });
+  const failed = [
+    streak.advance(first.unique, FENCES_PER_MESSAGE, after(second)),
+    streak.advance(second.unique, FENCES_PER_MESSAGE + 1, after(last)),
+  ];
   assert.equal(streak.isLast(second), false, "another one is not done");
   assert.equal(streak.isLast(last), true);
   const finishing = streak.finish(last, isGood);
@@ -83,13 +92,18 @@ test("the last of a key's items and those before it end by one write; if that fa
 test("what ran ahead of an end that somebody else prevented is answered all the same", async () => {
   const seen: Seen = {
     sequence: 1,
-    state: { ...NOTHING, kind: "running", items: [itemOf(0), itemOf(1)], lease: leaseOf(16) },
+    state: { ...NOTHING, kind: "running", items: [itemOf(0), itemOf(1)], lease: leaseOf(FENCES_PER_MESSAGE) },
   };
   const passing = new ManualClock();
   const refused = Promise.withResolvers<undefined>();
   const store = { clock: passing, levels: 3, write: () => refused.promise, read: () => Promise.resolve(UNSEEN) };
   const streak = new Streak(store as unknown as KeyStore, "k", seen, passing.monotonic(), new LateWrites(passing));
-  const settled = streak.advance("0", 16, { item: itemOf(1), lease: leaseOf(17), isGood, takeAway: () => undefined });
+  const settled = streak.advance("0", FENCES_PER_MESSAGE, {
+    item: itemOf(1),
+    lease: leaseOf(FENCES_PER_MESSAGE + 1),
+    isGood,
+    takeAway: () => undefined,
+  });
   const finishing = streak.finish(itemOf(1), isGood);
   // Its turn comes while the end is on its way, and does not come again.
   await passing.pass(LATEST_MS * 2);
@@ -104,9 +118,15 @@ test("what is known to be more urgent in the line ends running ahead, and a line
   const done = { ...itemOf(0), level: 1 };
   const next = { ...itemOf(1), level: 1 };
   const nextIn = (state: Partial<KeyState>): string | undefined => {
-    const running: KeyState = { ...NOTHING, kind: "running", items: [done, next], lease: leaseOf(16), ...state };
+    const running: KeyState = {
+      ...NOTHING,
+      kind: "running",
+      items: [done, next],
+      lease: leaseOf(FENCES_PER_MESSAGE),
+      ...state,
+    };
     const streak = new Streak(store, "k", { sequence: 1, state: running }, clock.monotonic(), new LateWrites(clock));
-    return streak.next(done, 16, clock.wall())?.item.unique;
+    return streak.next(done, FENCES_PER_MESSAGE, clock.wall())?.item.unique;
   };
   assert.equal(nextIn({ more: true }), next.unique);
   assert.equal(nextIn({ more: true, line: 1 }), next.unique);

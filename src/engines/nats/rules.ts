@@ -108,8 +108,8 @@ export function start(state: KeyState, lease: StateLease): KeyState {
 }
 
 /** These are done, and this one runs in their place. If somebody took it away meanwhile it still runs, but for nothing. */
-export function advance(state: KeyState, done: readonly string[], running: KeyItem, lease: StateLease): KeyState {
-  const rest = state.items.filter(({ unique }) => unique !== running.unique && !done.includes(unique));
+export function advance(state: KeyState, done: ReadonlySet<string>, running: KeyItem, lease: StateLease): KeyState {
+  const rest = state.items.filter(({ unique }) => unique !== running.unique && !done.has(unique));
   const isThere = state.items.some(({ unique }) => unique === running.unique);
   return { ...state, items: [running, ...rest], lease: { ...lease, cancelRequested: !isThere }, todo: [] };
 }

@@ -52,7 +52,7 @@ export interface KeyState {
 }
 
 /** A sequence stands for so many fences: the first for the message itself, the others for items that start before the next message. */
-export const FENCES_PER_MESSAGE = 16;
+export const FENCES_PER_MESSAGE = 64;
 
 export interface StateLease {
   /** 0: the first of this very message. */

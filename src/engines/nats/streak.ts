@@ -61,7 +61,8 @@ export class Streak {
   #sentAt: number;
   #running: Running | undefined;
   #ended = 0;
-  #done: Done[] = [];
+  /** By what makes them unique, in the order in which they ended. */
+  readonly #done = new Map<string, Done>();
   /** Of those that nobody heard of, because an earlier try had failed. */
   readonly #unheard = new Map<string, SettleResult>();
   #writing: Promise<void> | undefined;
@@ -69,7 +70,7 @@ export class Streak {
   readonly #late: LateWrites;
   readonly #writeNow = (): void => {
     // Whoever asked hears of a failure.
-    if (this.#done.length > 0) this.#begin().catch(() => undefined);
+    if (this.#done.size > 0) this.#begin().catch(() => undefined);
   };
 
   constructor(store: KeyStore, key: string, seen: Seen, since: number, late: LateWrites) {
@@ -83,7 +84,7 @@ export class Streak {
 
   /** Whether something is done that is not written. */
   get isAhead(): boolean {
-    return this.#done.length > 0;
+    return this.#done.size > 0;
   }
 
   /** Whether the worker may go on with the key: others wait for their turn. */
@@ -112,9 +113,9 @@ export class Streak {
     const { state, sequence } = this.seen;
     if (this.#store.clock.monotonic() - this.#sentAt >= RUN_AHEAD_MS) return undefined;
     const fresh = Math.max(fence, sequence * FENCES_PER_MESSAGE) + 1;
-    if (this.#done.length >= MOST_AHEAD || fresh >= (sequence + 1) * FENCES_PER_MESSAGE) return undefined;
+    if (this.#done.size >= MOST_AHEAD || fresh >= (sequence + 1) * FENCES_PER_MESSAGE) return undefined;
     if (done.keepMs > 0 || done.attempts > 1 || !isPlain(state)) return undefined;
-    const item = mostUrgent(state.items, ({ unique }) => unique === done.unique || this.#isDone(unique));
+    const item = mostUrgent(state.items, ({ unique }) => unique === done.unique || this.#done.has(unique));
     if (item === undefined || (item.dueAt !== undefined && item.dueAt > now)) return undefined;
     const { id, attempts, replaceable, level } = item;
     if (id !== undefined || attempts > 0 || replaceable) return undefined;
@@ -128,7 +129,7 @@ export class Streak {
     this.#ended += 1;
     this.#running = running;
     const done: Done = { unique, fence, asked: [] };
-    this.#done.push(done);
+    this.#done.set(unique, done);
     this.#writeWhenWorth();
     return this.#heard(done);
   }
@@ -155,7 +156,7 @@ export class Streak {
 
   /** The same, after it failed. */
   again(unique: string): Promise<SettleResult> {
-    const done = this.#done.find((one) => one.unique === unique);
+    const done = this.#done.get(unique);
     if (done !== undefined) {
       this.#writeNow();
       return this.#heard(done);
@@ -165,7 +166,7 @@ export class Streak {
 
   /** All that is done is written, or not to be written any more. */
   async written(): Promise<void> {
-    while (this.#done.length > 0) await this.#begin();
+    while (this.#done.size > 0) await this.#begin();
   }
 
   async #finish(last: KeyItem, isGood: () => boolean): Promise<boolean> {
@@ -181,18 +182,14 @@ export class Streak {
 
   #endsWith({ unique }: KeyItem): boolean {
     const { state } = this.seen;
-    if (!isAlone(state, this.#done.length)) return false;
-    return state.items.every((item) => item.unique === unique || this.#isDone(item.unique));
+    if (!isAlone(state, this.#done.size)) return false;
+    return state.items.every((item) => item.unique === unique || this.#done.has(item.unique));
   }
 
   #heard(done: Done): Promise<SettleResult> {
     return new Promise((answer, fail) => {
       done.asked.push({ answer, fail });
     });
-  }
-
-  #isDone(unique: string): boolean {
-    return this.#done.some((one) => one.unique === unique);
   }
 
   #begin(): Promise<void> {
@@ -213,12 +210,12 @@ export class Streak {
   #fail(error: unknown): void {
     this.#writing = undefined;
     // Whoever asked comes again.
-    for (const done of this.#done) for (const { fail } of done.asked.splice(0)) fail(error);
+    for (const done of this.#done.values()) for (const { fail } of done.asked.splice(0)) fail(error);
   }
 
   #writeWhenWorth(): void {
-    if (this.#done.length >= WORTH_WRITING) this.#writeNow();
-    else if (this.#done.length > 0) this.#late.add(this.#writeNow);
+    if (this.#done.size >= WORTH_WRITING) this.#writeNow();
+    else if (this.#done.size > 0) this.#late.add(this.#writeNow);
   }
 
   async #write(): Promise<void> {
@@ -228,9 +225,9 @@ export class Streak {
       // What the record has left behind is settled: a write whose reply was lost did happen.
       this.#answer((done) => (done.fence < (state.lease?.fence ?? 0) ? "settled" : undefined));
       const running = this.#running;
-      if (this.#done.length === 0 || running === undefined) return;
+      if (this.#done.size === 0 || running === undefined) return;
       if (!running.isGood()) return this.#answer(() => "lost");
-      const uniques = this.#done.map(({ unique }) => unique);
+      const uniques = new Set(this.#done.keys());
       const next = advance(state, uniques, running.item, running.lease);
       this.#late.delete(this.#writeNow);
       const sentAt = this.#store.clock.monotonic();
@@ -239,19 +236,19 @@ export class Streak {
       this.seen = written;
       this.#sentAt = sentAt;
       if (next.lease?.cancelRequested === true) running.takeAway();
-      this.#answer((done) => (uniques.includes(done.unique) ? resultIn(state, done) : undefined));
+      this.#answer((done) => (uniques.has(done.unique) ? resultIn(state, done) : undefined));
       return;
     }
   }
 
   #answer(resultOf: (done: Done) => SettleResult | undefined): void {
-    this.#done = this.#done.filter((done) => {
+    for (const done of this.#done.values()) {
       const result = resultOf(done);
-      if (result === undefined) return true;
+      if (result === undefined) continue;
+      this.#done.delete(done.unique);
       if (done.asked.length === 0) this.#unheard.set(done.unique, result);
       for (const { answer } of done.asked) answer(result);
-      return false;
-    });
+    }
   }
 
   async #put(next: KeyState, running: Running): Promise<Seen | undefined> {
