@@ -295,9 +295,12 @@ class Checker {
           );
       }
       for (const { grant, calls } of leases) {
+        // Whoever heard nothing asks again for what was asked for then, and its next item may have begun since.
+        const settledAt = Math.min(...calls.filter(({ type }) => type === "settle").map(({ at }) => at));
         for (const { type, at, until, result } of calls) {
           if (result !== "ok" && result !== "settled") continue;
-          const newer = leases.find((other) => other.grant.fence > grant.fence && other.madeAt < at);
+          const askedAt = type === "settle" ? settledAt : at;
+          const newer = leases.find((other) => other.grant.fence > grant.fence && other.madeAt < askedAt);
           if (newer !== undefined)
             this.#say(
               "G2",
