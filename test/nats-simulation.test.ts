@@ -7,7 +7,7 @@ import { PLANTED_BUGS } from "./nats-simulation/planted.ts";
 import { runInThreads } from "./nats-simulation/pool.ts";
 import { describeFailure, describeTotals } from "./nats-simulation/report.ts";
 import { runPlans, runSeeds, traceSeed } from "./nats-simulation/run.ts";
-import { SCRIPTS, spread, SWEEPS } from "./nats-simulation/scripts.ts";
+import { BRIEF_SCRIPTS, SCRIPTS, spread, SWEEPS } from "./nats-simulation/scripts.ts";
 import { countImmediates } from "./simulation/turns.ts";
 
 const SEEDS = 4_000;
@@ -49,7 +49,7 @@ describe("simulation of the NATS engine", () => {
     }
   });
 
-  for (const { name, plans } of SCRIPTS) {
+  for (const { name, plans } of [...SCRIPTS, ...BRIEF_SCRIPTS]) {
     test(name, async (context) => {
       const first = randomInt(SCRIPTED_AT_A_TIME);
       context.diagnostic(`one in ${SCRIPTED_AT_A_TIME}, from number ${first + 1} on`);

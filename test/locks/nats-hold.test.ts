@@ -117,7 +117,7 @@ interface Answer {
 }
 
 async function isWanted(queue: string): Promise<boolean> {
-  const request = { last_by_subj: `baton.q.${queue}.s.run.*` };
+  const request = { last_by_subj: `baton.q.${queue}.s.run.*.*` };
   const { message } = (await ask(running().port, `$JS.API.STREAM.MSG.GET.baton-${queue}`, request)) as Answer;
   return Buffer.from(message?.data ?? "", "base64")
     .toString("utf8")

@@ -20,6 +20,7 @@ export interface ProcessParts {
   readonly random: Random;
   readonly faults: LineFaults;
   readonly replicas: number;
+  readonly brief: boolean;
   readonly wallShiftMs: number;
   readonly plant: Plant | undefined;
 }
@@ -38,7 +39,7 @@ export class NatsProcess {
   /** Handlers that work, or believe so. */
   busy = 0;
 
-  constructor({ name, time, server, random, faults, replicas, wallShiftMs, plant }: ProcessParts) {
+  constructor({ name, time, server, random, faults, replicas, brief, wallShiftMs, plant }: ProcessParts) {
     this.name = name;
     this.random = random;
     this.#time = time;
@@ -53,6 +54,7 @@ export class NatsProcess {
       name: `${name}abcdefghijklmno`,
       random: () => random.next(),
       options: { replicas },
+      ...(brief ? { briefAfter: 0 } : {}),
     });
     this.engine = plant?.engine?.(engine) ?? engine;
   }

@@ -54,6 +54,7 @@ function plan(deeds: readonly Timed<Deed>[], more: Partial<Plan> = {}): Plan {
     troubleMs: 1_500,
     rates: { ...CALM_RATES, slowestMs: LINE_MS },
     careless: 0,
+    brief: false,
     deeds,
     faults: [],
     interference: undefined,
@@ -272,6 +273,88 @@ export const SCRIPTS: readonly Script[] = [
   },
 ];
 
+/** A worker that has begun; its item for `a` starts by a delivery, and is done in a moment. */
+const BRIEF: Partial<Plan> = { brief: true, processes: [1, 0, 0], keys: ["a", "b", "c", "d"] };
+const SOON: readonly Timed<Deed>[] = [submit(AT, 2, item("a", 1, LIGHT), item("b", 1, LIGHT))];
+
+export const BRIEF_SCRIPTS: readonly Script[] = [
+  {
+    name: "an item comes to a key whose brief lease ends",
+    plans: moved(AT, AT + 60, (at) =>
+      plan([...SOON, submit(at, 1, item("a", 1, LIGHT)), submit(at, 2, item("b", 0, LIGHT))], BRIEF),
+    ),
+  },
+  {
+    name: "such a key is held, paused or its item cancelled",
+    plans: moved(AT, AT + 60, (at) =>
+      plan(
+        [
+          ...SOON,
+          { at, process: 1, what: { type: "hold", key: "a", waitMs: 50, forMs: 3 } },
+          { at: at + 1, process: 2, what: { type: "pause", key: "b", forMs: 5 } },
+          { at: at + 2, process: 2, what: { type: "cancel", pick: 0.6 } },
+        ],
+        BRIEF,
+      ),
+    ),
+  },
+  {
+    name: "whoever has such a key is stopped, and comes back after somebody else has it",
+    plans: moved(AT, AT + 40, (at) =>
+      plan([...SOON, submit(AT + LEASE_MS, 2, item("a", 1, LIGHT))], {
+        ...BRIEF,
+        processes: [1, 1, 0],
+        careless: 1,
+        faults: [fault(at, 0, { type: "stop", forMs: LEASE_MS * 2.5 })],
+      }),
+    ),
+  },
+  {
+    name: "the same, but only for a while: it is delivered to others meanwhile",
+    plans: moved(AT, AT + 40, (at) =>
+      plan([...SOON, submit(AT + 1_200, 2, item("a", 1, LIGHT))], {
+        ...BRIEF,
+        leaseMs: 3_000,
+        processes: [1, 1, 0],
+        faults: [fault(at, 0, { type: "stop", forMs: 1_500 })],
+      }),
+    ),
+  },
+  {
+    name: "an item ends at the moment at which its brief lease becomes an ordinary one",
+    plans: moved(0, 60, (step) =>
+      plan(
+        [
+          submit(AT, 2, item("a", 1, { ...LIGHT, leases: 0.25 + step / 200 })),
+          submit(AT + 250 + step * 3, 1, item("a", 1, LIGHT)),
+        ],
+        { ...BRIEF, leaseMs: 1_000 },
+      ),
+    ),
+  },
+  {
+    name: "the connection is away while the end of a brief lease is on its way, for longer than anybody remembers a knock",
+    plans: moved(AT, AT + 40, (at) =>
+      plan(SOON, {
+        ...BRIEF,
+        processes: [1, 1, 0],
+        troubleMs: 9_000,
+        faults: [fault(at, 0, { type: "cut", forMs: 8_000, clientNoticesMs: 0, serverNoticesMs: 0 })],
+      }),
+    ),
+  },
+  {
+    name: "the server starts again and has forgotten acknowledgements by which brief leases ended",
+    plans: moved(AT, AT + 60, (at) =>
+      plan([...SOON, submit(at + 20, 1, item("a", 1, LIGHT)), submit(at + 25, 2, item("b", 1, LIGHT))], {
+        ...BRIEF,
+        processes: [1, 1, 0],
+        faults: [fault(at, 0, { type: "restart", downMs: 5, forgetAcksMs: 100, inWrite: false })],
+      }),
+    ),
+  },
+];
+
 /** Whatever changes something, or says that something was changed. */
 const isWrite = ({ subject }: Passing): boolean =>
   subject.startsWith("baton.") || subject.startsWith("$JS.ACK") || /\.(DELETE|PURGE|PAUSE)\./.test(subject);
@@ -314,14 +397,30 @@ const LIVELY: Partial<Plan> = {
   ],
 };
 
+const isAnything = (): boolean => true;
+
+/** Items that come while others of their keys are in work for a moment, just done, or cleared away. */
+const SHORT: Partial<Plan> = {
+  ...BRIEF,
+  processes: [1, 1, 0],
+  deeds: [
+    ...SOON,
+    submit(AT + 14, 2, item("a", 1, LIGHT), item("c", 1, LIGHT)),
+    submit(AT + 30, 2, item("b", 0, LIGHT), item("d", 1, { ...LIGHT, leases: 1 })),
+    { at: AT + 40, process: 2, what: { type: "hold", key: "c", waitMs: 100, forMs: 3 } },
+    { at: AT + 44, process: 2, what: { type: "cancel", pick: 0.9 } },
+  ],
+};
+
 function sweep(
   name: string,
   way: Way,
   counts: Interference["counts"],
   does: Interference["does"],
   more: Partial<Plan> = {},
+  process = "p1",
 ): Sweep {
-  return { name, plan: plan(BUSY, { ...more, interference: { process: "p1", way, number: Infinity, counts, does } }) };
+  return { name, plan: plan(BUSY, { ...more, interference: { process, way, number: Infinity, counts, does } }) };
 }
 
 export const SWEEPS: readonly Sweep[] = [
@@ -348,6 +447,13 @@ export const SWEEPS: readonly Sweep[] = [
     ),
   ),
   sweep("the reply to any of its requests is lost there", "from server", isReply, "lose", LIVELY),
+  ...(["kill before", "kill after", "cut", "stop"] as const).map((does) =>
+    sweep(`where leases are brief, any of its messages: ${does}`, "to server", isAnything, does, SHORT),
+  ),
+  // Whoever brings the next item to such a key.
+  ...(["kill before", "kill after", "cut", "stop"] as const).map((does) =>
+    sweep(`where leases are brief, any message of a submitter: ${does}`, "to server", isAnything, does, SHORT, "p3"),
+  ),
 ];
 
 /** All runs of a sweep, once it is known how many messages there are. */

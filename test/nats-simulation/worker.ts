@@ -8,6 +8,8 @@ import { type NatsProcess, QUEUE } from "./process.ts";
 import type { Stage } from "./stage.ts";
 
 const FAILURE = { message: "planned" };
+/** Of a renewal's way: so long before an item ends it may begin. */
+const MEANWHILE_MS = 5;
 
 export class SimulatedWorker {
   readonly #stage: Stage;
@@ -86,6 +88,7 @@ export class SimulatedWorker {
       }
     }
     if (!careless && elapsedMs(clock, since) > leaseMs * 0.9) return;
+    if (this.#stage.plan.brief && random.chance(0.5)) await this.#renewMeanwhile(lease);
     await this.#settle(
       number,
       lease,
@@ -117,6 +120,13 @@ export class SimulatedWorker {
       mustBeUnknown(error);
       return "unknown";
     }
+  }
+
+  /** A renewal that is under way when its item ends, as a worker's timer has it. Nobody hears of it. */
+  async #renewMeanwhile(lease: Lease): Promise<void> {
+    const { engine, random } = this.#process;
+    engine.renew([{ lease, leaseMs: this.#stage.plan.leaseMs }]).catch(mustBeUnknown);
+    await this.#process.sleep(random.next() * MEANWHILE_MS);
   }
 
   async #settle(number: number, lease: Lease, ending: Ending): Promise<void> {

@@ -160,6 +160,7 @@ export class World implements Stage {
       random,
       faults,
       replicas: this.plan.replicas,
+      brief: this.plan.brief,
       wallShiftMs: this.plan.wallShiftMs === 0 ? 0 : random.between(-this.plan.wallShiftMs, this.plan.wallShiftMs),
       plant: this.#plant,
     });

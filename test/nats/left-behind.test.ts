@@ -80,7 +80,7 @@ test("among thousands of keys that wait, those of the dead are found with few re
   await hold(dying.engine, "held");
   await submit(dying.engine, { key: "held", level: "high" });
   await dying.connection.close();
-  const state = { last_by_subj: `baton.q.cars.s.*.${tokenOf("held")}` };
+  const state = { last_by_subj: `baton.q.cars.s.*.*.${tokenOf("held")}` };
   await until("the key is free", WITHIN_MS, async () => {
     const { message } = (await ask(server.port, "$JS.API.STREAM.MSG.GET.baton-cars", state)) as Got;
     return message.subject.startsWith("baton.q.cars.s.0.");

@@ -17,6 +17,12 @@ interface Entry {
   readonly resolve: (done: void | Promise<void>) => void;
 }
 
+export interface Delivery {
+  readonly consumer: string;
+  readonly reply: string;
+  readonly sequence: number;
+}
+
 export class Acknowledgements {
   readonly #js: JetStream;
   readonly #wire: Wire;
@@ -43,6 +49,34 @@ export class Acknowledgements {
   anew(consumer: string): void {
     this.#anewUntil.set(consumer, this.#clock.monotonic() + ANEW_MS);
     for (const giveUp of this.#sent.get(consumer) ?? []) giveUp();
+  }
+
+  /** The same for several, with one promise for all. */
+  addAll(deliveries: readonly Delivery[]): Promise<void> {
+    if (!this.#js.isNear(this.#stream))
+      return Promise.all(deliveries.map(({ consumer, reply, sequence }) => this.add(consumer, reply, sequence))).then(
+        nothing,
+      );
+    return new Promise((resolve, reject) => {
+      let left = deliveries.length;
+      const gone = (): void => {
+        left -= 1;
+        if (left === 0) resolve();
+      };
+      const settle = (done: void | Promise<void>): void => {
+        if (done instanceof Promise) done.then(gone, reject);
+        else gone();
+      };
+      const groups = new Map<string, Entry[]>();
+      for (const { consumer, reply, sequence } of deliveries) {
+        const entry = { reply, sequence, resolve: settle };
+        const group = groups.get(consumer);
+        if (this.#isAnew(consumer)) settle(this.#remove(sequence));
+        else if (group === undefined) groups.set(consumer, [entry]);
+        else group.push(entry);
+      }
+      for (const [consumer, group] of groups) this.#confirm(consumer, group);
+    });
   }
 
   add(consumer: string, reply: string, sequence: number): Promise<void> {
@@ -101,3 +135,5 @@ export class Acknowledgements {
     await this.#js.remove(this.#stream, sequence);
   }
 }
+
+function nothing(): void {}

@@ -1,7 +1,7 @@
 /** A worker that asks again so soon is quick: what comes for it meanwhile is worth keeping for so long. */
 export const QUICK_MS = 20;
 /** After so many keys in a row, each at once: for fewer it is not worth it, and what is given back loses its place. */
-const LONG_RUN = 128;
+export const LONG_RUN = 128;
 /** No more than it works off in so long: others could have had them meanwhile. */
 const WORTH_MS = 10;
 /** More would only stand in line before the server. */
@@ -14,8 +14,12 @@ const MOST_AHEAD = 64;
  */
 export class Ahead {
   #depth = 0;
-  /** Keys that it took without a rest. */
   #run = 0;
+
+  /** Keys that it took without a rest. */
+  get run(): number {
+    return this.#run;
+  }
 
   get depth(): number {
     return this.#depth;

@@ -64,8 +64,18 @@ export class Claims {
   #timerAt = 0;
   #closed = false;
 
-  /** @param takeIn takes in what has come due, before anything is handed out; undefined: there is nothing */
-  constructor(store: KeyStore, leases: Leases, pulls: Pulls, wire: Wire, takeIn: () => Promise<unknown> | undefined) {
+  /**
+   * @param briefAfter so many keys in a row, each at once, make a worker's leases brief
+   * @param takeIn takes in what has come due, before anything is handed out; undefined: there is nothing
+   */
+  constructor(
+    store: KeyStore,
+    leases: Leases,
+    pulls: Pulls,
+    wire: Wire,
+    briefAfter: number,
+    takeIn: () => Promise<unknown> | undefined,
+  ) {
     this.#levels = store.levels;
     this.#leases = leases;
     this.#pulls = pulls;
@@ -81,7 +91,7 @@ export class Claims {
     this.#goingBack = goingBack;
     this.#desks = new Desks((coming, held) => this.#grant(coming, held));
     this.#asking = new Asking({ store, pulls, lag, turns: this.#turns, goingBack, rest, stir });
-    this.#starts = new DeskStarts({ store, leases, wire, goingBack, rest, begun });
+    this.#starts = new DeskStarts({ store, leases, wire, goingBack, briefAfter, rest, begun });
     this.#inTurn = new InTurn(store.levels, lag, (level, token) => this.#take(level, token), stir);
   }
 

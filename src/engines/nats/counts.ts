@@ -32,7 +32,7 @@ export class Counts {
 
   /** Items of a key that wait or are delayed. */
   async behind(key: string): Promise<number> {
-    const [{ state }, delayed] = await Promise.all([this.#store.read(key), this.delayed(key)]);
+    const [{ state }, delayed] = await Promise.all([this.#store.peek(key), this.delayed(key)]);
     return (await this.waiting(key, state)) + delayed;
   }
 

@@ -21,6 +21,8 @@ export interface DeskStartsParts {
   readonly leases: Leases;
   readonly wire: Wire;
   readonly goingBack: GoingBack;
+  /** After so many keys in a row, each at once, a worker is expected to be as quick with the next. */
+  readonly briefAfter: number;
   /** Something failed. */
   readonly rest: () => void;
   /** It is there, or will not come. */
@@ -103,13 +105,13 @@ export class DeskStarts {
   }
 
   /** Tells what has begun; undefined: there is nothing to be given out. */
-  #start(token: Token, { worker, leaseMs }: Desk, tell: (held: Held | undefined) => void): void {
+  #start(token: Token, { worker, leaseMs, ahead }: Desk, tell: (held: Held | undefined) => void): void {
     const fail = (): void => {
       // It is delivered again, to whoever asks then.
       this.#parts.rest();
       tell(undefined);
     };
-    this.#parts.leases.start(token, worker, leaseMs).then((held) => {
+    this.#parts.leases.start(token, worker, leaseMs, ahead.run >= this.#parts.briefAfter).then((held) => {
       if (held !== undefined && held.item?.id === undefined) tell(held);
       else this.#lookAt(token, held).then(tell, fail);
     }, fail);
@@ -120,6 +122,8 @@ export class DeskStarts {
     const { store, leases, wire, goingBack } = this.#parts;
     if (held === undefined) {
       const found = await store.read(token.key);
+      // Somebody has it for a moment, and its end is the acknowledgement: if they are gone, it is delivered again.
+      if (found.state.brief === token.seen.sequence) return undefined;
       // Still what the key is known by, but not for this try: it comes back.
       if (announcedBy(found) === token.seen.sequence) goingBack.add(token);
       else if (token.delivery !== undefined) wire.publish(token.delivery.reply, "+ACK");

@@ -4,6 +4,7 @@ import type * as port from "../../engine/port.ts";
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
+import { LONG_RUN } from "./ahead.ts";
 import { check, durability } from "./check.ts";
 import type { ConsumerInfo } from "./api-types.ts";
 import { JetStream } from "./jetstream.ts";
@@ -34,6 +35,8 @@ export interface EngineParts {
   /** Of this process alone: letters and digits. */
   readonly name?: string;
   readonly random: () => number;
+  /** After so many keys in a row, each at once, a worker's leases are brief. */
+  readonly briefAfter?: number;
 }
 
 export class NatsEngine implements port.Engine {
@@ -46,6 +49,7 @@ export class NatsEngine implements port.Engine {
   readonly #js: JetStream;
   readonly #nonces: Nonces;
   readonly #random: () => number;
+  readonly #briefAfter: number;
   readonly #rooms = new Map<string, QueueRoom>();
   readonly #declaring = new Map<string, Promise<QueueRoom>>();
   readonly #closing = new AbortController();
@@ -54,7 +58,8 @@ export class NatsEngine implements port.Engine {
   readonly #locks: Locks;
   readonly #keeper: Keeper;
 
-  constructor({ wire, options, clock = systemClock, name = randomName(), random }: EngineParts) {
+  constructor({ wire, options, clock = systemClock, name = randomName(), random, briefAfter = LONG_RUN }: EngineParts) {
+    this.#briefAfter = briefAfter;
     this.#wire = wire;
     this.#clock = clock;
     this.#settings = parseStoreOptions(options);
@@ -290,6 +295,7 @@ export class NatsEngine implements port.Engine {
       clock: this.#clock,
       nonces: this.#nonces,
       random: this.#random,
+      briefAfter: this.#briefAfter,
       subjects: this.#subjects.of(queue),
       shared: this.#subjects.shared,
       inbox: this.#inbox,

@@ -51,10 +51,19 @@ export async function lookAgain(store: KeyStore, held: Held): Promise<boolean> {
   return true;
 }
 
-/** The key is this lease's, and stands as somebody else has written it. */
-export async function takeIn(store: KeyStore, held: Held, seen: Seen): Promise<void> {
+/**
+ * The key is this lease's, and stands as somebody else has written it.
+ *
+ * @param matters not so any more once its end is on its way: that was thought out for how the key stood before
+ */
+export async function takeIn(store: KeyStore, held: Held, seen: Seen, matters: () => boolean = always): Promise<void> {
   // Whoever wrote this may have died before it was done.
   await store.perform(held.key, seen.state);
+  if (!matters()) return;
   // What lay below is gone already, or will be asked for again.
   held.streak.seen = { sequence: seen.sequence, state: { ...seen.state, below: [], todo: [] } };
+}
+
+function always(): boolean {
+  return true;
 }

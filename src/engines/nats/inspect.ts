@@ -134,6 +134,7 @@ export class Inspector {
       js.subjects(subjects.stream, subjects.allWaiting),
     ]);
     const current = new Map<string, Seen>();
+    const sequences = new Set(stored.map(({ sequence }) => sequence));
     for (const { subject, sequence, data } of stored) {
       const key = lastToken(subject);
       if ((current.get(key)?.sequence ?? 0) < sequence)
@@ -143,6 +144,8 @@ export class Inspector {
     for (const [subject, count] of lines) add(perLevel, Number(subject.split(".").at(-2)), count);
     let running = 0;
     for (const [key, { state }] of current) {
+      // Its item is done.
+      if (state.brief !== 0 && !sequences.has(state.brief)) continue;
       const waiting = state.kind === "running" ? state.items.slice(1) : state.items;
       if (state.kind === "running") running += 1;
       for (const { level } of waiting) add(perLevel, level, 1);
@@ -175,7 +178,9 @@ export class Inspector {
       if (state.kind === "running") running += 1;
       for (const { level } of state.kind === "running" ? state.items.slice(1) : state.items) add(perLevel, level, 1);
       // Its consumer knows a ready key by one message, at the level of its most urgent item.
-      if (state.kind === "ready") add(perLevel, Math.min(...state.items.map(({ level }) => level)), -1);
+      // So it does one that runs for a moment only.
+      if (state.kind === "ready" || (state.kind === "running" && state.brief !== 0))
+        add(perLevel, Math.min(...state.items.map(({ level }) => level)), -1);
       if (state.takenLeft === 0) continue;
       const lines = await js.subjects(subjects.stream, subjects.waitingOf(key));
       await this.#subtractTaken(perLevel, key, state, lines);
@@ -186,11 +191,12 @@ export class Inspector {
   /** Keys with a record, which may have become ready since, as they stand: they can carry several items. Others are ready, with an item each. */
   async #withRecords(): Promise<ReadonlyMap<string, Seen>> {
     const { js, subjects } = this.#store;
-    const keys = Array.from((await js.subjects(subjects.stream, subjects.allRecords)).keys(), lastToken);
+    const names = await js.subjects(subjects.stream, subjects.allRecords);
+    const keys = [...new Set(Array.from(names.keys(), lastToken))];
     const found = new Map<string, Seen>();
     for (let at = 0; at < keys.length; at += READ_AT_ONCE) {
       const page = keys.slice(at, at + READ_AT_ONCE);
-      const seen = await Promise.all(page.map((key) => this.#store.read(key)));
+      const seen = await Promise.all(page.map((key) => this.#store.peek(key)));
       for (const [index, one] of seen.entries()) if (one.sequence > 0) found.set(page[index] ?? "", one);
     }
     return found;
@@ -211,7 +217,7 @@ export class Inspector {
 
   async #keyReport(key: string, behind: Behind | undefined): Promise<port.KeyReport | undefined> {
     const counts = this.#counts();
-    const { state } = await this.#store.read(key);
+    const { state } = await this.#store.peek(key);
     const [waiting, delayed] = await Promise.all([
       counts.waiting(key, state, behind?.lineOf(key)),
       behind?.delayed(key) ?? counts.delayed(key),

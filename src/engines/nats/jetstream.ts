@@ -180,7 +180,7 @@ export class JetStream {
     const pages = pagesOf([...(await this.subjects(stream, filter)).keys()], size);
     const ask = (): Promise<readonly Stored[]> | undefined => {
       const names = pages.next().value;
-      const asked = names === undefined ? undefined : this.#lastOfAll(stream, names);
+      const asked = names === undefined ? undefined : this.lastOfAll(stream, names);
       // Heard of when its turn comes, or not at all.
       asked?.catch(() => undefined);
       return asked;
@@ -198,7 +198,8 @@ export class JetStream {
     return (await this.#batchOnce(stream, request)).found;
   }
 
-  async #lastOfAll(stream: string, names: readonly string[]): Promise<readonly Stored[]> {
+  /** The last messages of some subjects, all of them. */
+  async lastOfAll(stream: string, names: readonly string[]): Promise<readonly Stored[]> {
     if (this.#replicated.has(stream)) {
       const messages = await Promise.all(names.map((name) => this.last(stream, name)));
       return messages.filter((message) => message !== undefined);

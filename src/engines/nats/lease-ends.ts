@@ -60,7 +60,7 @@ export class LeaseEnds {
     const store = this.#store;
     const { key } = held;
     const isGood = (): boolean => this.#leases.isGood(held);
-    if (!held.streak.isReady) await held.streak.ready.catch(() => held.streak.prepare());
+    await held.streak.settleIn();
     if (held.streak.isAhead) await held.streak.written();
     for (;;) {
       if (!isGood()) {

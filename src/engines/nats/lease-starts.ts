@@ -2,6 +2,8 @@
 import { type Clock, elapsedMs, type Instant, instant } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
+import type { Batch, BriefLeases } from "./brief-leases.ts";
+import { asError } from "./as-error.ts";
 import { firstState } from "./codec.ts";
 import type { Freeing } from "./freeing.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
@@ -24,6 +26,8 @@ interface Starting {
   readonly since: Instant;
   /** By the monotonic clock. */
   readonly begun: number;
+  /** Its item will most likely be done in a moment. */
+  readonly isBrief: boolean;
 }
 
 /** A key that is idle as far as anybody here knows, on its way to be this process's together with its first item. */
@@ -41,6 +45,7 @@ export class LeaseStarts {
   readonly #acknowledgements: Acknowledgements;
   readonly #leases: OwnLeases;
   readonly #freeing: Freeing;
+  readonly #briefs: BriefLeases;
   readonly #looks: StartLooks;
 
   constructor(
@@ -49,6 +54,7 @@ export class LeaseStarts {
     acknowledgements: Acknowledgements,
     leases: OwnLeases,
     freeing: Freeing,
+    briefs: BriefLeases,
   ) {
     this.#store = store;
     this.#sessions = sessions;
@@ -56,20 +62,26 @@ export class LeaseStarts {
     this.#acknowledgements = acknowledgements;
     this.#leases = leases;
     this.#freeing = freeing;
+    this.#briefs = briefs;
     this.#looks = new StartLooks(store);
   }
 
-  /** Undefined: the key does not stand as it was delivered any more. */
-  start(token: Token, worker: string, leaseMs: number): Promise<Held | undefined> {
+  /**
+   * Undefined: the key does not stand as it was delivered any more.
+   *
+   * @param isBrief its item will most likely be done in a moment
+   */
+  start(token: Token, worker: string, leaseMs: number, isBrief: boolean): Promise<Held | undefined> {
     const begun = this.#clock.monotonic();
     const session = this.#sessions.current(leaseMs);
-    if (session !== undefined) return this.#startUnder(session, token, worker, begun);
+    const under = (one: Session, since?: Instant): Promise<Held | undefined> =>
+      this.#startUnder(one, token, worker, begun, isBrief, since);
+    if (session !== undefined) return under(session);
     const likely = this.#sessions.likely(leaseMs);
-    if (likely === undefined)
-      return this.#sessions.get(leaseMs).then((fresh) => this.#startUnder(fresh, token, worker, begun));
+    if (likely === undefined) return this.#sessions.get(leaseMs).then((fresh) => under(fresh));
     const since = instant(this.#clock);
     const alive = this.#sessions.beat(likely);
-    return this.#ifAlive(alive, likely, this.#startUnder(likely, token, worker, begun, since));
+    return this.#ifAlive(alive, likely, under(likely, since));
   }
 
   /**
@@ -118,19 +130,22 @@ export class LeaseStarts {
     token: Token,
     worker: string,
     begun: number,
+    isBrief: boolean,
     since = sinceOf(session, this.#clock),
   ): Promise<Held | undefined> {
     const { seen } = token;
     const lease = newLease(this.#store, session, worker, since);
-    const starting: Starting = { token, lease, session, since, begun };
+    const starting: Starting = { token, lease, session, since, begun, isBrief };
     // What was to be done may have been done since the key was announced.
     if (seen.state.todo.length > 0 || announcedBy(seen) !== seen.sequence) return this.#startAgain(starting);
     return this.#looks.areWorth ? this.#startAfterLook(starting) : this.#startAsDelivered(starting);
   }
 
   #startAsDelivered(starting: Starting): Promise<Held | undefined> {
-    const { lease } = starting;
-    const { key, seen } = starting.token;
+    const { lease, session, token } = starting;
+    const { key, seen } = token;
+    const batch = starting.isBrief ? this.#briefs.enter(session, token) : undefined;
+    if (batch !== undefined) return this.#startBriefly(starting, batch);
     const began = (written: Seen | undefined): Held | Promise<Held | undefined> => {
       this.#looks.count(written === undefined);
       return written === undefined ? this.#startAgain(starting) : this.#started(starting, seen, written);
@@ -138,6 +153,31 @@ export class LeaseStarts {
     return this.#store
       .write(key, seen, start(seen.state, lease))
       .then(began, (error: unknown) => seenIfMine(this.#store, key, lease, error).then(began));
+  }
+
+  #startBriefly(starting: Starting, batch: Batch): Promise<Held | undefined> {
+    const { lease, session, since, begun } = starting;
+    const { key, seen, delivery } = starting.token;
+    const began = (written: Seen | undefined): Held | Promise<Held | undefined> => {
+      this.#looks.count(written === undefined);
+      if (written === undefined || delivery === undefined) {
+        this.#briefs.leave(batch);
+        return this.#startAgain(starting);
+      }
+      const held = this.#leases.takeFirst(key, written, session, lease.worker, since, begun);
+      this.#briefs.begin(held, batch, delivery);
+      return held;
+    };
+    return this.#store.writeBrief(key, seen, start(seen.state, lease), batch.name).then(began, (error: unknown) => {
+      if (error instanceof OutcomeUnknown) {
+        // It may have begun, or begin yet: nobody here ends it, and nobody else would.
+        this.#briefs.abandon(batch);
+        this.#store.background(this.#freeing.giveUpSurely(key, lease.nonce, seen.sequence));
+      } else {
+        this.#briefs.leave(batch);
+      }
+      throw asError(error);
+    });
   }
 
   async #startAfterLook(starting: Starting): Promise<Held | undefined> {

@@ -1,6 +1,7 @@
 /** The leases that this process holds: how they begin, are kept, and end. Each part of that has a file of its own. */
 import type { Ending, Grant, HoldRequest, Lease, Renewal, RenewResult, SettleResult } from "../../engine/port.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
+import { BriefLeases } from "./brief-leases.ts";
 import { Freeing, type FreeingHooks } from "./freeing.ts";
 import { GoingOn, type GoingOnHooks } from "./going-on.ts";
 import { grantOf, type Names } from "./grant.ts";
@@ -20,6 +21,7 @@ export interface LeaseHooks extends Names, GoingOnHooks, SettlementHooks, Freein
 export class Leases {
   readonly #names: Names;
   readonly #own: OwnLeases;
+  readonly #briefs: BriefLeases;
   readonly #freeing: Freeing;
   readonly #goingOn: GoingOn;
   readonly #starts: LeaseStarts;
@@ -30,14 +32,19 @@ export class Leases {
 
   constructor(store: KeyStore, sessions: Sessions, acknowledgements: Acknowledgements, hooks: LeaseHooks) {
     const freeing = new Freeing(store, sessions, hooks);
-    const own = new OwnLeases(store, sessions, (held) => store.background(freeing.putBackSurely(held)));
+    const own: OwnLeases = new OwnLeases(store, sessions, (held) => {
+      briefs.forget(held);
+      store.background(freeing.putBackSurely(held));
+    });
+    const briefs = new BriefLeases(store, own, acknowledgements);
     this.#names = hooks;
     this.#own = own;
+    this.#briefs = briefs;
     this.#freeing = freeing;
     this.#goingOn = new GoingOn(store, hooks);
-    this.#starts = new LeaseStarts(store, sessions, acknowledgements, own, freeing);
+    this.#starts = new LeaseStarts(store, sessions, acknowledgements, own, freeing, briefs);
     this.#ends = new LeaseEnds(store, own, freeing, this.#goingOn, hooks.reserve);
-    this.#settlements = new Settlements(store, sessions, own, this.#ends, this.#goingOn, hooks);
+    this.#settlements = new Settlements(store, sessions, own, briefs, this.#ends, this.#goingOn, hooks);
     this.#renewals = new Renewals(store, sessions, own);
     this.#wishes = new Wishes(store, sessions, hooks.queue, own, freeing);
   }
@@ -56,10 +63,11 @@ export class Leases {
   }
 
   /** What was settled is written. */
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#freeing.close();
     this.#goingOn.close();
-    return this.#own.close();
+    await this.#own.close();
+    await this.#briefs.close();
   }
 
   /** All that was begun in the background is done. */
@@ -67,9 +75,13 @@ export class Leases {
     return this.#own.quiet();
   }
 
-  /** Undefined: the key does not stand as it was delivered any more. */
-  start(token: Token, worker: string, leaseMs: number): Promise<Held | undefined> {
-    return this.#starts.start(token, worker, leaseMs);
+  /**
+   * Undefined: the key does not stand as it was delivered any more.
+   *
+   * @param isBrief its item will most likely be done in a moment
+   */
+  start(token: Token, worker: string, leaseMs: number, isBrief: boolean): Promise<Held | undefined> {
+    return this.#starts.start(token, worker, leaseMs, isBrief);
   }
 
   /** A submission and a start in one write, for a claim that waits here. Undefined: there is no session for it, and nothing was done. */

@@ -48,6 +48,7 @@ export interface RoomParts {
   readonly shared: string;
   readonly inbox: string;
   readonly consumers: readonly ConsumerInfo[];
+  readonly briefAfter: number;
   readonly readQueue: () => Promise<QueueRecord | undefined>;
   /** Looks after what the queue has at the server. True: some of it was made anew. */
   readonly restore: () => Promise<boolean>;
@@ -239,7 +240,7 @@ export class QueueRoom {
       });
     };
     this.#losses.listen();
-    const claims = new Claims(this.store, this.leases, pulls, wire, takeIn);
+    const claims = new Claims(this.store, this.leases, pulls, wire, this.#parts.briefAfter, takeIn);
     this.#claims = claims;
     this.#pulls = pulls;
     wire.watch((up) => {

@@ -22,12 +22,13 @@ export class Renewals {
     if (held === undefined) return { ok: false };
     const session = leaseMs === held.session.leaseMs ? held.session : await this.#sessions.get(leaseMs);
     const alive = await Promise.all([this.#sessions.beat(held.session), this.#sessions.beat(session)]);
-    const seen = await this.#store.read(held.key);
+    // Nothing is to be changed, so nobody has to be told.
+    const seen = await this.#store.last(held.key);
     if (alive.includes(false) || !held.streak.isMine(seen.state.lease, held.fence)) {
       this.#leases.lose(held);
       return { ok: false };
     }
-    if (seen.sequence > held.streak.seen.sequence) await takeIn(this.#store, held, seen);
+    if (seen.sequence > held.streak.seen.sequence) await takeIn(this.#store, held, seen, () => !held.over);
     if (progress !== undefined || session !== held.session) {
       if (!(await this.#note(held, session, leaseMs, progress))) return { ok: false };
     }
@@ -41,6 +42,7 @@ export class Renewals {
 
   /** Writes into the record what a renewal changed beside the deadline. */
   async #note(held: Held, session: Session, leaseMs: number, progress: number | undefined): Promise<boolean> {
+    await held.streak.settleIn();
     await held.streak.written();
     for (;;) {
       const { lease } = held.streak.seen.state;

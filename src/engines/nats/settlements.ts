@@ -1,11 +1,12 @@
 /**
- * Settles leases. There are three ways, the quickest first: the end of the last item that a key has is one write; the key's next item starts
- * before the end of this one is written; or the end is written as the key stands, after a look.
+ * Settles leases. There are four ways, the quickest first: the end of a brief lease is an acknowledgement; the end of the last item that a key has
+ * is one write; the key's next item starts before the end of this one is written; or the end is written as the key stands, after a look.
  */
 import type { Clock } from "../../domain/clock.ts";
 import type { Ending, Lease, SettleResult } from "../../engine/port.ts";
 import { adopt } from "./adoption.ts";
 import { asError } from "./as-error.ts";
+import type { BriefLeases } from "./brief-leases.ts";
 import type { GoingOn } from "./going-on.ts";
 import { lookAgain, perhapsWritten } from "./holder-writes.ts";
 import type { KeyStore } from "./key-store.ts";
@@ -28,6 +29,7 @@ export class Settlements {
   readonly #sessions: Sessions;
   readonly #clock: Clock;
   readonly #leases: OwnLeases;
+  readonly #briefs: BriefLeases;
   readonly #ends: LeaseEnds;
   readonly #goingOn: GoingOn;
   readonly #hooks: SettlementHooks;
@@ -36,6 +38,7 @@ export class Settlements {
     store: KeyStore,
     sessions: Sessions,
     leases: OwnLeases,
+    briefs: BriefLeases,
     ends: LeaseEnds,
     goingOn: GoingOn,
     hooks: SettlementHooks,
@@ -44,6 +47,7 @@ export class Settlements {
     this.#sessions = sessions;
     this.#clock = store.clock;
     this.#leases = leases;
+    this.#briefs = briefs;
     this.#ends = ends;
     this.#goingOn = goingOn;
     this.#hooks = hooks;
@@ -59,12 +63,22 @@ export class Settlements {
     const { streak, item } = held;
     if (ending.type !== "done" || held.silent || item === undefined || !streak.isLast(item)) return undefined;
     this.#leases.lose(held);
+    if (this.#briefs.has(held)) return this.#endBrief(held, ending);
     if (streak.isAhead) return this.#finish(held, item, ending);
     if (streak.isReady) return this.#endNow(held, ending);
     return streak.ready.then(
       () => this.#endNow(held, ending),
       () => this.#endAgain(held, ending),
     );
+  }
+
+  #endBrief(held: Held, ending: Ending): Promise<SettleResult> {
+    const keep = (error: unknown): never => {
+      // Nothing is certain: the lease is this process's until it runs out, and may be settled again.
+      this.#leases.keep(held);
+      throw asError(error);
+    };
+    return this.#briefs.end(held).then((result) => result ?? this.#ends.end(held, ending).catch(keep), keep);
   }
 
   #endNow(held: Held, ending: Ending): Promise<SettleResult> {

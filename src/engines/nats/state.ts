@@ -47,6 +47,11 @@ export interface KeyState {
   readonly below: readonly number[];
   /** An older record may lie below a ready key; the next record removes it. */
   readonly recordBelow: boolean;
+  /**
+   * A key that runs for a moment: the message that made it ready, which stays below this one until its item is done. If that message is gone,
+   * the item is done, and the key is idle, whatever this record says. 0: any other key.
+   */
+  readonly brief: number;
   /** What has to be written elsewhere because of this change. It must be done before this state may vanish. */
   readonly todo: readonly Todo[];
 }
@@ -110,6 +115,7 @@ export const NOTHING: KeyState = {
   wanted: [],
   below: [],
   recordBelow: false,
+  brief: 0,
   todo: [],
 };
 
@@ -125,6 +131,11 @@ export const UNSEEN: Seen = { sequence: 0, state: NOTHING };
 export interface Waiting {
   readonly sequence: number;
   readonly item: KeyItem;
+}
+
+/** A record of a key that ran for a moment, and whose item is done: it may be replaced, and is cleared away by whoever wrote it. */
+export function isSpent({ kind, brief }: KeyState): boolean {
+  return kind === "idle" && brief !== 0;
 }
 
 /** Consumers deliver a key by the message that made it ready; a record can say more about it afterwards. */

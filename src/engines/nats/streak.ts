@@ -21,6 +21,9 @@ const STREAK_ITEMS = 64;
 const LONGEST_STREAK_MS = 100;
 
 const READY = Promise.resolve();
+/** It has yet to be done. */
+const PUT_OFF = Promise.reject(new Error("What lies below the record is still there."));
+PUT_OFF.catch(() => undefined);
 
 /** The item that is worked on now. */
 export interface Running {
@@ -55,7 +58,7 @@ export class Streak {
   ready: Promise<void> = READY;
   /** It did. */
   isReady = true;
-  /** The same once more, when it failed. */
+  /** The same once more, when it failed, or for the first time, if it was put off. */
   prepare: () => Promise<void> = () => Promise.resolve();
   /** Of what was last written, by the monotonic clock. */
   #sentAt: number;
@@ -80,6 +83,18 @@ export class Streak {
     this.seen = seen;
     this.since = since;
     this.#sentAt = since;
+  }
+
+  /** What lay below is gone. */
+  async settleIn(): Promise<void> {
+    if (!this.isReady) await this.ready.catch(() => this.prepare());
+  }
+
+  /** What lies below stays there until somebody has to write. */
+  putOff(prepare: () => Promise<void>): void {
+    this.prepare = prepare;
+    this.isReady = false;
+    this.ready = PUT_OFF;
   }
 
   /** Whether something is done that is not written. */

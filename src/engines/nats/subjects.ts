@@ -84,7 +84,7 @@ export class QueueSubjects {
 
   /** A ready key. */
   ready(level: number, key: string): string {
-    return `${this.#own}.s.${level}.${key}`;
+    return `${this.#own}.s.${level}.0.${key}`;
   }
 
   readyAt(level: number): string {
@@ -97,16 +97,30 @@ export class QueueSubjects {
 
   /** A key that is not ready: it runs, is held, waits out a back-off, is paused, or has just become idle. */
   record(key: string): string {
-    return `${this.#own}.s.run.${key}`;
+    return `${this.#own}.s.run.0.${key}`;
+  }
+
+  /** The same of a key that is in work for a moment, together with others: see `brief-leases.ts`. */
+  briefRecord(batch: string, key: string): string {
+    return `${this.#own}.s.run.${batch}.${key}`;
+  }
+
+  allOfBatch(batch: string): string {
+    return `${this.#own}.s.run.${batch}.*`;
   }
 
   get allRecords(): string {
-    return `${this.#own}.s.run.*`;
+    return `${this.#own}.s.run.*.*`;
+  }
+
+  /** Whoever is about to change a key that somebody has for a moment says so here first. */
+  knock(session: string): string {
+    return `${this.#own}.n.${session}`;
   }
 
   /** Whatever says how a key stands. Every change of a key is a compare-and-swap on exactly this text. */
   state(key: string): string {
-    return `${this.#own}.s.*.${key}`;
+    return `${this.#own}.s.*.*.${key}`;
   }
 
   get allStates(): string {
