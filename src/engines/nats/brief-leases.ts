@@ -14,70 +14,29 @@
  * compare-and-swap; so whatever goes wrong here, nobody else has the key meanwhile.
  */
 import { OutcomeUnknown } from "../../domain/errors.ts";
-import { type Clock, pause, type Timer } from "../../domain/clock.ts";
+import type { Clock, Timer } from "../../domain/clock.ts";
 import { PassingMap } from "../../domain/passing.ts";
 import type { SettleResult } from "../../engine/port.ts";
 import type { Acknowledgements, Delivery } from "./acknowledgements.ts";
 import { asError } from "./as-error.ts";
+import { type Batch, BriefBatches } from "./brief-batches.ts";
 import { takeIn } from "./holder-writes.ts";
-import { IDLE_SECONDS, type KeyStore } from "./key-store.ts";
+import type { KeyStore } from "./key-store.ts";
 import { Knocks } from "./knocks.ts";
 import type { Held, OwnLeases } from "./own-leases.ts";
-import { readRecords } from "./records.ts";
-import { end, isAlone } from "./rules.ts";
+import { isAlone } from "./rules.ts";
 import type { Session } from "./sessions.ts";
-import { FENCES_PER_MESSAGE, type KeyState, NOTHING } from "./state.ts";
+import { type KeyState, NOTHING } from "./state.ts";
 import type { Delivered, Token } from "./token.ts";
 
 /** One that lasts longer is kept: its ready message would be delivered again after a second. */
 const LONGEST_MS = 300;
 /** How often it is looked whether one does. */
 const SWEEP_MS = 100;
-/** A batch is open for so long, and longer where it takes long to clear one away: this many times as long as that took. */
-const OPEN_MS = 250;
-const LONGEST_OPEN_MS = 5_000;
-const OPEN_PER_CLEARING = 20;
-/** What is done is there for as long as any idle key: whoever brought the item, and heard nothing, must find that it was there. */
-const SPENT_MS = IDLE_SECONDS * 1_000;
-/** Fewer records are removed one by one. The server counts the whole queue anew when several go at once. */
-const WORTH_A_PURGE = 64;
 /** Where brief leases end otherwise more often than not, none is begun for so long. */
 const REST_MS = 1_000;
 const WEIGHT = 1 / 32;
 const LEAST_SHARE = 0.5;
-/** Of a look at several records. */
-const PAGE = 256;
-const AGAIN_MS = 250;
-
-interface Ended {
-  readonly key: string;
-  readonly sequence: number;
-}
-
-/** Records of one session that are removed together. */
-export class Batch {
-  readonly name: string;
-  readonly session: string;
-  readonly since: number;
-  /** The first of them. Whoever knocked before that meant others. */
-  first: number = Number.POSITIVE_INFINITY;
-  /** Being started, or in work. */
-  open = 0;
-  /** Nothing is added to it any more. */
-  isClosed = false;
-  /** Something in it may still be somebody's: its records go one by one. */
-  isMixed = false;
-  isClearing = false;
-  readonly ended: Ended[] = [];
-  /** Of the last of them, by the monotonic clock. */
-  endedAt: number = Number.NEGATIVE_INFINITY;
-
-  constructor(name: string, session: string, since: number) {
-    this.name = name;
-    this.session = session;
-    this.since = since;
-  }
-}
 
 interface Ending {
   readonly brief: Brief;
@@ -111,10 +70,7 @@ export class BriefLeases {
   readonly #briefs = new PassingMap<Held, Brief>();
   /** By session: what has ended in this turn. */
   readonly #ending = new Map<string, Ending[]>();
-  readonly #batches = new Set<Batch>();
-  /** By session: the one that is open. */
-  readonly #current = new Map<string, Batch>();
-  #openMs = OPEN_MS;
+  readonly #batches: BriefBatches;
   /** Of the last ones, how many ended as they were meant to. */
   #share = 1;
   #restUntil = Number.NEGATIVE_INFINITY;
@@ -127,6 +83,7 @@ export class BriefLeases {
     this.#leases = leases;
     this.#acknowledgements = acknowledgements;
     this.#knocks = new Knocks(store);
+    this.#batches = new BriefBatches(store, this.#knocks);
   }
 
   /** Where to write the record of a key that is about to start. Undefined: its lease is an ordinary one. */
@@ -134,16 +91,9 @@ export class BriefLeases {
     const { js, subjects } = this.#store;
     // Through a cluster's routes acknowledgements and looks may overtake each other.
     if (this.#closed || delivery === undefined || !isPlain(seen.state) || !js.isNear(subjects.stream)) return undefined;
-    const now = this.#clock.monotonic();
-    if (now < this.#restUntil) return undefined;
-    let batch = this.#current.get(id);
-    if (batch === undefined) {
-      batch = new Batch(this.#store.nonce(), id, now);
-      this.#current.set(id, batch);
-      this.#batches.add(batch);
-      this.#plan();
-    }
-    batch.open += 1;
+    if (this.#clock.monotonic() < this.#restUntil) return undefined;
+    const batch = this.#batches.enter(id);
+    this.#plan();
     return batch;
   }
 
@@ -237,14 +187,12 @@ export class BriefLeases {
     this.#closed = true;
     this.#timer?.cancel();
     for (const { held } of this.#briefs.values()) this.forget(held);
-    this.#current.clear();
-    await Promise.allSettled(Array.from(this.#batches, (batch) => this.#clear(batch)));
+    await this.#batches.close();
   }
 
   #done(brief: Brief): SettleResult {
     this.#count(true);
-    brief.batch.ended.push({ key: brief.held.key, sequence: brief.sequence });
-    brief.batch.endedAt = this.#clock.monotonic();
+    this.#batches.end(brief.batch, { key: brief.held.key, sequence: brief.sequence });
     this.#leave(brief);
     return "settled";
   }
@@ -338,66 +286,7 @@ export class BriefLeases {
       if (held.over || held.session.dead) this.forget(held);
       else if (!isDone && (isKept || now - begun >= LONGEST_MS)) this.#store.background(this.#keep(brief));
     }
-    for (const batch of this.#batches) {
-      if (!batch.isClosed && now - batch.since >= this.#openMs) this.#shut(batch);
-      const isOver = batch.isClosed && batch.open === 0 && now - batch.endedAt >= SPENT_MS;
-      if (isOver && !batch.isClearing) this.#store.background(this.#clear(batch));
-    }
-  }
-
-  #shut(batch: Batch): void {
-    batch.isClosed = true;
-    this.#current.delete(batch.session);
-  }
-
-  async #clear(batch: Batch): Promise<void> {
-    batch.isClearing = true;
-    try {
-      const { js, subjects } = this.#store;
-      const { ended } = batch;
-      if (ended.length < WORTH_A_PURGE || batch.isMixed || batch.open > 0) {
-        await Promise.all(ended.map(({ sequence }) => js.remove(subjects.stream, sequence)));
-      } else {
-        const begun = this.#clock.monotonic();
-        await js.purge(subjects.stream, subjects.allOfBatch(batch.name));
-        const tookMs = this.#clock.monotonic() - begun;
-        this.#openMs = Math.min(LONGEST_OPEN_MS, Math.max(OPEN_MS, tookMs * OPEN_PER_CLEARING));
-      }
-      // Looked at when the records are gone: nobody can change them any more.
-      if (ended.length > 0 && (await this.#knocks.newest(batch.session)) > batch.first)
-        await this.#finishChanged(batch);
-      this.#batches.delete(batch);
-    } finally {
-      // When it failed it is tried again, but not at once.
-      if (this.#batches.has(batch)) await pause(this.#clock, AGAIN_MS);
-      batch.isClearing = false;
-    }
-  }
-
-  /**
-   * A server that was killed may have forgotten that a ready message was acknowledged. Whoever knocked after that took the item for one that
-   * runs, and nobody would ever end it.
-   */
-  async #finishChanged({ ended, session }: Batch): Promise<void> {
-    const store = this.#store;
-    const { js, subjects } = store;
-    for (let from = 0; from < ended.length; from += PAGE) {
-      const page = ended.slice(from, from + PAGE);
-      const fences = new Map(page.map(({ key, sequence }) => [key, sequence * FENCES_PER_MESSAGE]));
-      const names = page.map(({ key }) => subjects.record(key));
-      const found = readRecords(await js.lastOfAll(subjects.stream, names));
-      await Promise.all(
-        found.map(async ({ key, state }) => {
-          const isIt = ({ lease }: KeyState): boolean => lease?.session === session && lease.fence === fences.get(key);
-          if (!isIt(state)) return;
-          await store.letGo(key, (seen, now) => {
-            if (!isIt(seen.state)) return undefined;
-            const { items, todo } = end(seen.state, { type: "done" }, now);
-            return { ...seen.state, items, lease: undefined, todo: [...seen.state.todo, ...todo] };
-          });
-        }),
-      );
-    }
+    this.#batches.sweep();
   }
 }
 

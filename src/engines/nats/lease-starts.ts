@@ -2,7 +2,8 @@
 import { type Clock, elapsedMs, type Instant, instant } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
-import type { Batch, BriefLeases } from "./brief-leases.ts";
+import type { Batch } from "./brief-batches.ts";
+import type { BriefLeases } from "./brief-leases.ts";
 import { asError } from "./as-error.ts";
 import { firstState } from "./codec.ts";
 import type { Freeing } from "./freeing.ts";
