@@ -88,7 +88,7 @@ export class SimulatedWorker {
       }
     }
     if (!careless && elapsedMs(clock, since) > leaseMs * 0.9) return;
-    if (this.#stage.plan.brief && random.chance(0.5)) await this.#renewMeanwhile(lease);
+    if (this.#stage.plan.brief && !careless && random.chance(0.5)) await this.#renewMeanwhile(lease);
     await this.#settle(
       number,
       lease,
