@@ -121,7 +121,7 @@ export class KeyStore {
     await this.js.putSurely(this.subjects.knock(session), "", { rollup: true, ttlSeconds });
   }
 
-  /** The same, after what whoever has the key may have started ahead is written, if that matters. */
+  /** As `read`, after what whoever has the key may have started ahead is written, if that matters. */
   async readSettled(key: string, matters: (seen: Seen) => boolean): Promise<Seen> {
     for (let seen = await this.read(key); ;) {
       if (seen.state.kind !== "running" || !matters(seen)) return seen;
