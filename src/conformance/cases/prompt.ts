@@ -9,6 +9,8 @@ import type { Scene } from "../scene.ts";
  * of a second; and it must hold for most of several tries, because any one may meet a pause of the process.
  */
 const PROMPT_MS = 250;
+/** What is due at a time may come by a store's own clock, and that may tick four times a second, as that of JetStream's schedules does. */
+const DUE_MS = PROMPT_MS + 250;
 const TRIES = 5;
 const DELAY_MS = 80;
 
@@ -39,27 +41,39 @@ export const prompt: readonly ConformanceCase[] = timedCasesOf("G7", {
   },
 
   "an item starts when its delay is over": async (scene) => {
-    await expectPrompt(scene, async () => {
-      const waiting = await waitingClaim(scene);
-      return await measured(scene, () => scene.submit("k", { delayMs: DELAY_MS }), waiting, DELAY_MS);
-    });
+    await expectPrompt(
+      scene,
+      async () => {
+        const waiting = await waitingClaim(scene);
+        return await measured(scene, () => scene.submit("k", { delayMs: DELAY_MS }), waiting, DELAY_MS);
+      },
+      DUE_MS,
+    );
   },
 
   "an item that another handle delayed starts when its delay is over": async (scene) => {
     const other = await scene.open();
-    await expectPrompt(scene, async () => {
-      const waiting = await waitingClaim(scene);
-      return await measured(scene, () => scene.submit("k", { delayMs: DELAY_MS }, other), waiting, DELAY_MS);
-    });
+    await expectPrompt(
+      scene,
+      async () => {
+        const waiting = await waitingClaim(scene);
+        return await measured(scene, () => scene.submit("k", { delayMs: DELAY_MS }, other), waiting, DELAY_MS);
+      },
+      DUE_MS,
+    );
   },
 
   "an item starts again when its back-off is over": async (scene) => {
-    await expectPrompt(scene, async () => {
-      await scene.submit("k");
-      const grant = await scene.claimOne();
-      const waiting = await waitingClaim(scene);
-      return await measured(scene, () => scene.retry(grant, DELAY_MS), waiting, DELAY_MS);
-    });
+    await expectPrompt(
+      scene,
+      async () => {
+        await scene.submit("k");
+        const grant = await scene.claimOne();
+        const waiting = await waitingClaim(scene);
+        return await measured(scene, () => scene.retry(grant, DELAY_MS), waiting, DELAY_MS);
+      },
+      DUE_MS,
+    );
   },
 
   "a key is handed out when its lease has run out": async (scene) => {
@@ -178,14 +192,18 @@ async function measured(scene: Scene, act: () => Promise<unknown>, waiting?: Wai
   return tookMs;
 }
 
-async function expectPrompt(scene: Scene, attempt: (index: number) => Promise<number>): Promise<void> {
+async function expectPrompt(
+  scene: Scene,
+  attempt: (index: number) => Promise<number>,
+  withinMs = PROMPT_MS,
+): Promise<void> {
   const took: number[] = [];
   for (let index = 0; index < TRIES; index += 1) {
     took.push(await attempt(index));
-    const inTime = took.filter((ms) => ms < PROMPT_MS).length;
+    const inTime = took.filter((ms) => ms < withinMs).length;
     if (inTime > TRIES / 2) return;
     if (took.length - inTime > TRIES / 2) break;
   }
   const shown = took.map((ms) => ms.toFixed(0)).join(", ");
-  ok(false, `Most of ${TRIES} tries must take less than ${PROMPT_MS} ms on queue ${scene.queue}; they took ${shown}`);
+  ok(false, `Most of ${TRIES} tries must take less than ${withinMs} ms on queue ${scene.queue}; they took ${shown}`);
 }
