@@ -5,6 +5,7 @@
  *   open ──a while──▶ shut ──all have ended, a second ago──▶ cleared away
  */
 import { type Clock, pause } from "../../domain/clock.ts";
+import { without } from "./freeing.ts";
 import { IDLE_SECONDS, type KeyStore } from "./key-store.ts";
 import type { Knocks } from "./knocks.ts";
 import { readRecords } from "./records.ts";
@@ -151,8 +152,7 @@ export class BriefBatches {
           if (!isIt(state)) return;
           await store.letGo(key, (seen, now) => {
             if (!isIt(seen.state)) return undefined;
-            const { items, todo } = end(seen.state, { type: "done" }, now);
-            return { ...seen.state, items, lease: undefined, todo: [...seen.state.todo, ...todo] };
+            return without(seen.state, end(seen.state, { type: "done" }, now));
           });
         }),
       );

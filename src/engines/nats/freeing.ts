@@ -93,6 +93,6 @@ export class Freeing {
 }
 
 /** A key whose lease has ended so. */
-function without(state: KeyState, { items, todo }: Ended): KeyState {
+export function without(state: KeyState, { items, todo }: Ended): KeyState {
   return { ...state, items, lease: undefined, todo: [...state.todo, ...todo] };
 }

@@ -185,7 +185,7 @@ export class Streak {
   }
 
   async #finish(last: KeyItem, isGood: () => boolean): Promise<boolean> {
-    await this.ready.catch(() => this.prepare());
+    await this.settleIn();
     // It may have been waited, and others may have come.
     if (!isGood() || !this.#endsWith(last)) return false;
     const written = await this.#store.write(this.key, this.seen, NOTHING, isGood);
@@ -234,7 +234,7 @@ export class Streak {
   }
 
   async #write(): Promise<void> {
-    await this.ready.catch(() => this.prepare());
+    await this.settleIn();
     for (;;) {
       const { state } = this.seen;
       // What the record has left behind is settled: a write whose reply was lost did happen.
