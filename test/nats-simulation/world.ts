@@ -25,8 +25,8 @@ const CLEAN_LIMIT_MS = 2_000;
 const LOOK_EVERY_MS = 250;
 const MOST_EVENTS = 60_000;
 const MOST_PROCESSES = 8;
-/** As text it may take three times as many bytes, which is more than a key carries. */
-const BIG = 16_800;
+/** More than a key carries. */
+const BIG = 33_000;
 const STREAM = `baton-${QUEUE}`;
 
 /**

@@ -3,7 +3,7 @@ import { type BatonError, KeyBusy } from "../../domain/errors.ts";
 import { textOf } from "./key-token.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { Remembered } from "./remembered.ts";
-import { join, lifts, totalOf } from "./rules.ts";
+import { join, lifts, sizeOf, totalOf } from "./rules.ts";
 import { addTo, type Sent } from "./sent.ts";
 import { type KeyItem, type KeyState, type Seen, UNSEEN } from "./state.ts";
 
@@ -27,8 +27,8 @@ export class Joining {
         seen = await store.read(key);
         if (seen.state.kind !== "idle") return new KeyBusy(this.#queue, textOf(key));
       }
-      const room = store.room - totalOf(seen.state);
-      const joining = join(seen.state, item, front, store.levels, store.clock.wall(), room);
+      const bytes = totalOf(seen.state);
+      const joining = join(seen.state, item, front, store.levels, store.clock.wall(), bytes, store.room);
       if (joining.type === "append") {
         if ((await store.append(key, seen, item)) !== undefined) {
           this.#remembered.set(key, seen);
@@ -82,10 +82,12 @@ export class Joining {
     const { levels, clock, room } = this.#store;
     const fresh = state.kind === "idle";
     let next = state;
+    let bytes = totalOf(state);
     let count = 0;
     for (const item of items) {
-      const joining = join(next, item, false, levels, clock.wall(), room - totalOf(next));
+      const joining = join(next, item, false, levels, clock.wall(), bytes, room);
       if (joining.type !== "write" || !joining.state.items.includes(item)) break;
+      bytes += sizeOf(item);
       // What is not written yet has not been announced either.
       next = fresh ? { ...joining.state, announced: 0 } : joining.state;
       count += 1;
@@ -110,7 +112,7 @@ export class Joining {
     const end = items.findIndex(
       (item) =>
         lifts(seen.state, item) ||
-        join(seen.state, item, false, this.#store.levels, this.#store.clock.wall(), 0).type !== "append",
+        join(seen.state, item, false, this.#store.levels, this.#store.clock.wall(), 0, 0).type !== "append",
     );
     const joining = end === -1 ? items : items.slice(0, end);
     const places = await Promise.all(joining.map((item) => this.#store.append(key, seen, item)));

@@ -9,7 +9,7 @@ import type { KeyState, Waiting } from "./state.ts";
 /** Items of a line that are taken out of it at once. */
 const MOST_TAKEN = 32;
 /** Of what is taken along: it is written again and again. */
-const MOST_BYTES = 49_152;
+const MOST_BYTES = 32_768;
 
 export interface Look {
   readonly heads: Heads;

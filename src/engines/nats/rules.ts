@@ -3,12 +3,14 @@
  * faster, is not known here.
  */
 import type { Ending, Outcome } from "../../engine/port.ts";
-import { EMPTY_PAYLOAD } from "../../domain/payload.ts";
+import { bodySize, EMPTY_PAYLOAD } from "../../domain/payload.ts";
 import { type KeyItem, type KeyState, NOTHING, type StateLease, type Todo, type Waiting } from "./state.ts";
 
 /** A state that others write again and again carries no more than this; what comes then stands in line. */
-const MOST_CARRIED_BYTES = 49_152;
+const MOST_CARRIED_BYTES = 32_768;
 const MOST_CARRIED = 64;
+/** Whatever is said of an item beside its payload, its id and its headers. */
+const LINE_BYTES = 256;
 /** Holds that wait in order; more than this wait as well, in no order. */
 const MOST_WANTED = 16;
 /** No level of the line is known to have an item. */
@@ -144,17 +146,19 @@ export type Joining =
   /** The state stays; the item goes into the line, on condition that the state has stayed. */
   | { readonly type: "append" };
 
-/** An item arrives. `front`: before those of its level. `room`: bytes that a state may still take. */
+/** An item arrives. `front`: before those of its level. `bytes`: of what the state carries. `room`: bytes that it may have. */
 export function join(
   state: KeyState,
   item: KeyItem,
   front: boolean,
   levels: number,
   now: number,
+  bytes: number,
   room: number,
 ): Joining {
   const [head] = state.items;
-  const fits = sizeOf(item) <= room;
+  const together = bytes + sizeOf(item);
+  const fits = together <= room;
   switch (state.kind) {
     case "idle":
       return { type: "write", state: { ...state, kind: "ready", items: [item] } };
@@ -176,11 +180,11 @@ export function join(
     case "held":
       break;
   }
-  return carry(state, item, front);
+  return carry(state, item, front, together);
 }
 
 /** A busy key takes the item into its own state while there is no line and it is small; then the line begins. */
-function carry(state: KeyState, item: KeyItem, front: boolean): Joining {
+function carry(state: KeyState, item: KeyItem, front: boolean, bytes: number): Joining {
   const base: KeyState = state.kind === "ready" ? { ...state, announced: STAYS_ANNOUNCED } : state;
   const first = state.kind === "running" || state.kind === "ready" ? 1 : 0;
   if (front) return { type: "write", state: { ...base, items: behind(state.items, item, first) } };
@@ -189,7 +193,6 @@ function carry(state: KeyState, item: KeyItem, front: boolean): Joining {
       ? { type: "write", state: { ...base, line: item.level } }
       : { type: "append" };
   if (state.more === "closing") return { type: "write", state: { ...base, more: true } };
-  const bytes = sizeOf(item) + totalOf(state);
   return canCarry(state.items.length, bytes)
     ? { type: "write", state: { ...base, items: [...state.items, item] } }
     : { type: "write", state: { ...base, more: true, line: item.level } };
@@ -211,9 +214,10 @@ function behind(items: readonly KeyItem[], item: KeyItem, from: number): readonl
   return [...items.slice(0, from), item, ...items.slice(from)];
 }
 
-export function sizeOf({ payload, headers }: KeyItem): number {
-  const body = typeof payload.body === "string" ? payload.body.length * 3 : payload.body.length;
-  return body + 512 + (headers === undefined ? 0 : JSON.stringify(headers).length * 3);
+/** No less than it takes in a message. */
+export function sizeOf({ payload: { type, body }, id, headers }: KeyItem): number {
+  const bytes = bodySize(body) + 2 * type.length + LINE_BYTES;
+  return id === undefined && headers === undefined ? bytes : bytes + Buffer.byteLength(JSON.stringify({ id, headers }));
 }
 
 export function totalOf({ items }: KeyState): number {

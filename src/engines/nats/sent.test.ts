@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { settled } from "./key-store.ts";
 import { decodeState, encodeState, firstState } from "./codec.ts";
-import { join, STAYS_ANNOUNCED } from "./rules.ts";
+import { STAYS_ANNOUNCED, join, totalOf } from "./rules.ts";
 import { addTo, firstSent, type Sent, seenOf } from "./sent.ts";
 import type { KeyItem, Seen } from "./state.ts";
 
@@ -29,7 +29,7 @@ function itemOf(number: number, more: Partial<KeyItem> = {}): KeyItem {
 function added({ sequence, state }: Seen, items: readonly KeyItem[], nonce: string, at: number): Seen {
   let next = state;
   for (const item of items) {
-    const joining = join(next, item, false, 3, 0, 1_000_000);
+    const joining = join(next, item, false, 3, 0, totalOf(next), 1_000_000);
     assert.equal(joining.type, "write");
     if (joining.type === "write") next = joining.state;
     assert.equal(next.announced, STAYS_ANNOUNCED);
@@ -79,6 +79,6 @@ test("what would change more than the text is left to others", () => {
   const many = Array.from({ length: 64 }, (_, index) => itemOf(index));
   assert.equal(addTo(sent, many, "n"), undefined, "too many");
   assert.notEqual(addTo(sent, many.slice(1), "n"), undefined, "as many as a key may carry");
-  const large = itemOf(1, { payload: { type: "text/plain", body: "x".repeat(20_000) } });
+  const large = itemOf(1, { payload: { type: "text/plain", body: "x".repeat(40_000) } });
   assert.equal(addTo(sent, [large], "n"), undefined, "too large");
 });
