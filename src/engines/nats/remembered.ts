@@ -76,10 +76,10 @@ export class Remembered {
     }
     this.#bytes += bytes - bytesOf(this.#young.get(key));
     if (this.#bytes > (this.#isAsked ? MOST_BYTES : TRIAL_BYTES)) {
+      this.#old = this.#isAsked ? this.#young : new Map();
+      this.#young = new Map();
       this.#isIdle = !this.#isAsked;
       this.#isAsked = false;
-      this.#old = this.#young;
-      this.#young = new Map();
       this.#bytes = bytes;
     }
     this.#young.set(key, entry);
