@@ -76,7 +76,7 @@ export class Remembered {
     }
     this.#bytes += bytes - bytesOf(this.#young.get(key));
     if (this.#bytes > (this.#isAsked ? MOST_BYTES : TRIAL_BYTES)) {
-      this.#old = this.#isAsked ? this.#young : new Map();
+      this.#old = this.#isAsked ? this.#young : new Map<string, Entry>();
       this.#young = new Map();
       this.#isIdle = !this.#isAsked;
       this.#isAsked = false;
