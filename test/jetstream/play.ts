@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Delivery, Wire } from "../../src/engines/nats/wire.ts";
 import { type Header, writeHeaders } from "./headers.ts";
-import type { Step } from "./script.ts";
+import type { Publish, Step } from "./script.ts";
 import { virtualServer } from "./virtual-server.ts";
 
 /** A server that steps can be played on. */
@@ -78,7 +78,9 @@ export class Player {
   async play(step: Step): Promise<Answer> {
     switch (step.kind) {
       case "publish":
-        return this.#publish(step);
+        return this.#ask(step.subject, step.data, await this.#headersOf(step));
+      case "batch":
+        return this.#batch(step);
       case "api":
         return this.#ask(
           `$JS.API.${step.subject}`,
@@ -105,7 +107,7 @@ export class Player {
   }
 
   /** What it expects to be the last is right or wrong by as much as the step says. */
-  async #publish(step: Step & { readonly kind: "publish" }): Promise<Answer> {
+  async #headersOf(step: Publish): Promise<readonly Header[]> {
     const headers: Header[] = [...(step.headers ?? [])];
     if (step.expect !== undefined) {
       const { among, off } = step.expect;
@@ -119,7 +121,27 @@ export class Player {
     if (step.scheduleInMs !== undefined) {
       headers.push(["Nats-Schedule", `@at ${new Date(this.#stage.wall() + step.scheduleInMs).toISOString()}`]);
     }
-    return this.#ask(step.subject, step.data, headers);
+    return headers;
+  }
+
+  /** What the last is answered. */
+  async #batch({ id, publishes, without }: Step & { readonly kind: "batch" }): Promise<Answer> {
+    const all = await Promise.all(
+      publishes.map(async (publish, place) => {
+        const headers: Header[] = [
+          ...(await this.#headersOf(publish)),
+          ["Nats-Batch-Id", id],
+          ["Nats-Batch-Sequence", String(place + 1)],
+        ];
+        if (place === publishes.length - 1) headers.push(["Nats-Batch-Commit", "1"]);
+        return { ...publish, headers };
+      }),
+    );
+    const last = all.pop();
+    for (const [place, { subject, data, headers }] of all.entries())
+      if (place !== without)
+        this.#stage.wire.publish(subject, data, { headers: Buffer.from(writeHeaders(headers)).toString("latin1") });
+    return last === undefined ? [] : this.#ask(last.subject, last.data, last.headers);
   }
 
   async #pull({ stream, consumer, batch }: Step & { readonly kind: "pull" }): Promise<Answer> {

@@ -2,16 +2,20 @@
 import type { Random } from "../simulation/random.ts";
 import type { Header } from "./headers.ts";
 
+export interface Publish {
+  readonly kind: "publish";
+  readonly subject: string;
+  readonly data: string;
+  readonly headers?: readonly Header[];
+  /** The last among these subjects, its own if none are named, and how far off that is. */
+  readonly expect?: { readonly among?: string; readonly off: number };
+  readonly scheduleInMs?: number;
+}
+
 export type Step =
-  | {
-      readonly kind: "publish";
-      readonly subject: string;
-      readonly data: string;
-      readonly headers?: readonly Header[];
-      /** The last among these subjects, its own if none are named, and how far off that is. */
-      readonly expect?: { readonly among?: string; readonly off: number };
-      readonly scheduleInMs?: number;
-    }
+  | Publish
+  /** `without`: one that does not come, if there are so many. */
+  | { readonly kind: "batch"; readonly id: string; readonly publishes: readonly Publish[]; readonly without: number }
   /** `many`: how many messages the answer has, unless it ends with a status. */
   | { readonly kind: "api"; readonly subject: string; readonly body?: object; readonly many?: number }
   | { readonly kind: "pull"; readonly stream: string; readonly consumer: string; readonly batch: number }
@@ -37,7 +41,13 @@ export function setUp(): Step[] {
 }
 
 export function createStreams(): Step[] {
-  const options = { allow_direct: true, allow_rollup_hdrs: true, allow_msg_ttl: true, allow_msg_schedules: true };
+  const options = {
+    allow_direct: true,
+    allow_rollup_hdrs: true,
+    allow_msg_ttl: true,
+    allow_msg_schedules: true,
+    allow_atomic: true,
+  };
   const stream = (name: string, retention: string): Step => ({
     kind: "api",
     subject: `STREAM.CREATE.${name}`,
@@ -62,6 +72,7 @@ export function makeScript(random: Random, length: number): Step[] {
       publish,
       publish,
       publish,
+      together,
       get,
       get,
       direct,
@@ -75,6 +86,24 @@ export function makeScript(random: Random, length: number): Step[] {
       look,
     ])(random, stream);
   });
+}
+
+/** Of each subject one: no two of a batch are about the same. */
+function together(random: Random, stream: string): Step {
+  const subjects = WORDS.filter(() => random.chance(0.6)).map((word) => `${stream}.${word}`);
+  const publishes = subjects.map((subject): Publish => ({
+    kind: "publish",
+    subject,
+    data: "y".repeat(random.between(0, 3)),
+    headers: random.chance(0.3) ? [["Nats-Rollup", "sub"]] : [],
+    expect: { off: random.pick([0, 0, 0, 0, 0, -1, 1]) },
+  }));
+  return {
+    kind: "batch",
+    id: `b${random.between(1, 1e9)}`,
+    publishes,
+    without: random.chance(0.2) ? random.between(0, 3) : -1,
+  };
 }
 
 function publish(random: Random, stream: string): Step {

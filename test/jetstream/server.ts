@@ -2,12 +2,13 @@
 import type { Clock } from "../../src/domain/clock.ts";
 import type { ServerFacts } from "../../src/engines/nats/wire.ts";
 import { Api, API_PREFIX } from "./api.ts";
+import { Batches } from "./batches.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import type { Outlet, Sent } from "./consumer.ts";
 import { ApiError } from "./errors.ts";
 import { CALM_SERVER, type ServerFaults } from "./faults.ts";
 import { writeHeaders } from "./headers.ts";
-import type { Stream } from "./stream.ts";
+import type { Publication, Stream } from "./stream.ts";
 import { matches } from "./subjects.ts";
 
 export interface ServerOptions {
@@ -51,6 +52,7 @@ export class SimulatedServer implements Outlet {
   readonly streams: Map<string, Stream> = new Map<string, Stream>();
   readonly #sessions = new Set<Session>();
   readonly #connections = new Set<Connection>();
+  readonly #batches = new Batches();
   readonly #api: Api;
 
   constructor({ clock, faults, facts }: ServerOptions) {
@@ -72,6 +74,7 @@ export class SimulatedServer implements Outlet {
     const held = [...this.#connections].filter((connection) => connection.isLinked);
     for (const connection of held) connection.cut();
     this.#sessions.clear();
+    this.#batches.clear();
     const forgetSince = forgetAcksMs > 0 ? this.clock.monotonic() - forgetAcksMs : Infinity;
     for (const { consumers } of this.streams.values()) {
       for (const consumer of consumers.values()) consumer.onRestart(forgetSince);
@@ -134,7 +137,11 @@ export class SimulatedServer implements Outlet {
     if (subject.startsWith(ACK_PREFIX)) return this.#acknowledge(subject, data, reply);
     for (const stream of this.streams.values()) {
       if (!stream.takes(subject)) continue;
-      const answer = publish(stream, subject, data, headers);
+      const answer = this.#publish(stream, { subject, data, headers });
+      if (answer === undefined) {
+        if (reply !== "") this.send(reply, {});
+        return true;
+      }
       if (this.#inWrite?.stream === stream.config.name && stream.replaced.length > 0 && !("error" in answer)) {
         for (const message of stream.replaced) stream.revive(message);
         this.restart(this.#inWrite);
@@ -147,6 +154,22 @@ export class SimulatedServer implements Outlet {
     return false;
   }
 
+  /** Undefined: it is kept aside. */
+  #publish(stream: Stream, publication: Publication): object | undefined {
+    const { name } = stream.config;
+    try {
+      const batch = this.#batches.take(stream, publication);
+      if (batch === "kept aside") return undefined;
+      if (batch !== undefined) return { stream: name, seq: batch.sequence, batch: batch.id, count: batch.count };
+      const { subject, data, headers } = publication;
+      const { sequence, duplicate } = stream.take(subject, data, headers);
+      return { stream: name, seq: sequence, ...(duplicate ? { duplicate } : {}) };
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return { error, stream: name, seq: 0 };
+    }
+  }
+
   #acknowledge(subject: string, data: Uint8Array, reply: string): boolean {
     const words = subject.split(".");
     const [, , stream = "", name = "", , sequence] = words;
@@ -154,15 +177,5 @@ export class SimulatedServer implements Outlet {
     if (consumer === undefined) return false;
     if (consumer.acknowledge(Number(sequence), data, reply) && reply !== "") this.send(reply, {});
     return true;
-  }
-}
-
-function publish(stream: Stream, subject: string, data: Uint8Array, headers: Uint8Array | undefined): object {
-  try {
-    const { sequence, duplicate } = stream.take(subject, data, headers);
-    return { stream: stream.config.name, seq: sequence, ...(duplicate ? { duplicate } : {}) };
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    return { error, stream: stream.config.name, seq: 0 };
   }
 }

@@ -11,6 +11,7 @@ export interface StreamConfig {
   readonly allow_rollup_hdrs: boolean;
   readonly allow_msg_ttl: boolean;
   readonly allow_msg_schedules?: boolean;
+  readonly allow_atomic?: boolean;
   readonly deny_delete: boolean;
   readonly deny_purge: boolean;
 }
@@ -47,7 +48,8 @@ export function completeStreamConfig(given: Readonly<Record<string, unknown>>, v
   if (config["duplicate_window"] === 0) config["duplicate_window"] = DEFAULTS.duplicate_window;
   // Schedules remove their predecessor the way a rollup does.
   if (config["allow_msg_schedules"] === true) config["allow_rollup_hdrs"] = true;
-  const level = config["allow_msg_schedules"] === true ? "2" : config["allow_msg_ttl"] === true ? "1" : "0";
+  const isNew = config["allow_msg_schedules"] === true || config["allow_atomic"] === true;
+  const level = isNew ? "2" : config["allow_msg_ttl"] === true ? "1" : "0";
   const metadata = { "_nats.level": "5", "_nats.req.level": level, "_nats.ver": version };
   config["metadata"] = { ...(given["metadata"] as object | undefined), ...metadata };
   return config as unknown as StreamConfig;

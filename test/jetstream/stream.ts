@@ -16,6 +16,12 @@ export interface Taken {
   readonly duplicate: boolean;
 }
 
+export interface Publication {
+  readonly subject: string;
+  readonly data: Uint8Array;
+  readonly headers: Uint8Array | undefined;
+}
+
 export interface PurgeRequest {
   readonly filter?: string;
   readonly seq?: number;
@@ -68,6 +74,21 @@ export class Stream {
     const sequence = this.#keep(subject, data, kept, conditions);
     if (id !== undefined) this.#ids.set(id, { sequence, wallMs: this.#clock.wall() });
     return { sequence, duplicate: false };
+  }
+
+  /** All of them or, if one is not taken, none; then it throws. Each is checked against what was there before them. */
+  takeAll(packets: readonly Publication[]): Taken {
+    const checked = packets.map((packet) => ({
+      packet,
+      conditions: this.#check(packet.subject, readHeaders(packet.headers).fields),
+    }));
+    const replaced: Message[] = [];
+    for (const { packet, conditions } of checked) {
+      this.#keep(packet.subject, packet.data, packet.headers, conditions);
+      replaced.push(...this.#replaced);
+    }
+    this.#replaced = replaced;
+    return { sequence: this.messages.lastSequence, duplicate: false };
   }
 
   remove(sequence: number): boolean {

@@ -73,6 +73,8 @@ export interface Plan {
   readonly rates: LineRates;
   /** Leases of plain items are brief, from the first on. */
   readonly brief: boolean;
+  /** Writes go in batches, from the first on. */
+  readonly together: boolean;
   /** Of handlers: neither renew nor care. */
   readonly careless: number;
   readonly deeds: readonly Timed<Deed>[];
@@ -116,6 +118,7 @@ export function drawPlan(seed: number): Plan {
     rates: calm ? { ...CALM_RATES, slowestMs: random.pick([0.5, 1, 5]) } : drawRates(random.fork(), leaseMs),
     careless: calm ? 0 : random.pick([0, 0.1, 0.3]),
     brief: false,
+    together: seed % 3 === 0,
     deeds: drawDeeds(random.fork(), keys, leaseMs, troubleMs),
     faults: calm ? [] : drawFaults(random.fork(), leaseMs, troubleMs),
     interference: undefined,

@@ -21,6 +21,7 @@ export interface ProcessParts {
   readonly faults: LineFaults;
   readonly replicas: number;
   readonly brief: boolean;
+  readonly together: boolean;
   readonly wallShiftMs: number;
   readonly plant: Plant | undefined;
 }
@@ -39,7 +40,7 @@ export class NatsProcess {
   /** Handlers that work, or believe so. */
   busy = 0;
 
-  constructor({ name, time, server, random, faults, replicas, brief, wallShiftMs, plant }: ProcessParts) {
+  constructor({ name, time, server, random, faults, replicas, brief, together, wallShiftMs, plant }: ProcessParts) {
     this.name = name;
     this.random = random;
     this.#time = time;
@@ -55,6 +56,7 @@ export class NatsProcess {
       random: () => random.next(),
       options: { replicas },
       ...(brief ? { briefAfter: 0 } : {}),
+      putTogether: together,
     });
     this.engine = plant?.engine?.(engine) ?? engine;
   }

@@ -55,6 +55,7 @@ function plan(deeds: readonly Timed<Deed>[], more: Partial<Plan> = {}): Plan {
     rates: { ...CALM_RATES, slowestMs: LINE_MS },
     careless: 0,
     brief: false,
+    together: false,
     deeds,
     faults: [],
     interference: undefined,

@@ -72,6 +72,16 @@ export function putResultOf(subject: string, reply: Delivery): PutResult {
   throw new ApiError(subject, number, answer.error.description ?? "");
 }
 
+/** The sequence of the last one of a batch. Undefined: nothing of it was stored. */
+export function batchResultOf(count: number, reply: Delivery): number | undefined | "unknown" {
+  // Nobody serves it.
+  if (reply.status === 503) return undefined;
+  const answer = ownJson<ApiReply & { readonly seq: number; readonly count?: number }>(textOfBytes(reply.data));
+  if (answer.error === undefined && answer.count === count) return answer.seq;
+  // It was found wanting before anything was written. Of any other trouble it is not known how far it came.
+  return answer.error?.code === 400 ? undefined : "unknown";
+}
+
 const STORED = Buffer.from('{"stream":"');
 const SEQUENCE = Buffer.from('","seq":');
 const ZERO = 0x30;

@@ -10,6 +10,8 @@ export interface StreamConfig {
   readonly allow_rollup_hdrs: boolean;
   readonly allow_msg_ttl: boolean;
   readonly allow_msg_schedules: boolean;
+  /** Streams of earlier versions do not say so. */
+  readonly allow_atomic?: boolean;
   readonly deny_delete: boolean;
   readonly deny_purge: boolean;
   readonly max_msgs_per_subject: number;

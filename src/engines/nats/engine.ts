@@ -37,6 +37,8 @@ export interface EngineParts {
   readonly random: () => number;
   /** After so many keys in a row, each at once, a worker's leases are brief. */
   readonly briefAfter?: number;
+  /** Writes go in batches from the first on, whether the server is slow or not. */
+  readonly putTogether?: boolean;
 }
 
 export class NatsEngine implements port.Engine {
@@ -50,6 +52,7 @@ export class NatsEngine implements port.Engine {
   readonly #nonces: Nonces;
   readonly #random: () => number;
   readonly #briefAfter: number;
+  readonly #putTogether: boolean;
   readonly #rooms = new Map<string, QueueRoom>();
   readonly #declaring = new Map<string, Promise<QueueRoom>>();
   readonly #closing = new AbortController();
@@ -58,8 +61,17 @@ export class NatsEngine implements port.Engine {
   readonly #locks: Locks;
   readonly #keeper: Keeper;
 
-  constructor({ wire, options, clock = systemClock, name = randomName(), random, briefAfter = LONG_RUN }: EngineParts) {
+  constructor({
+    wire,
+    options,
+    clock = systemClock,
+    name = randomName(),
+    random,
+    briefAfter = LONG_RUN,
+    putTogether = false,
+  }: EngineParts) {
     this.#briefAfter = briefAfter;
+    this.#putTogether = putTogether;
     this.#wire = wire;
     this.#clock = clock;
     this.#settings = parseStoreOptions(options);
@@ -296,6 +308,7 @@ export class NatsEngine implements port.Engine {
       nonces: this.#nonces,
       random: this.#random,
       briefAfter: this.#briefAfter,
+      putTogether: this.#putTogether,
       subjects: this.#subjects.of(queue),
       shared: this.#subjects.shared,
       inbox: this.#inbox,

@@ -16,8 +16,23 @@ export interface PutOptions {
   readonly schedule?: { readonly at: number; readonly target: string };
 }
 
-export function putHeaders({ expect, check, rollup, ttlSeconds, name, schedule }: PutOptions): string | undefined {
+/** A place among writes that are stored together or not at all. */
+export interface BatchPlace {
+  readonly id: string;
+  /** From 1. */
+  readonly number: number;
+  readonly isLast: boolean;
+}
+
+export function putHeaders(
+  { expect, check, rollup, ttlSeconds, name, schedule }: PutOptions,
+  batch?: BatchPlace,
+): string | undefined {
   let block = "";
+  if (batch !== undefined) {
+    block += `Nats-Batch-Id: ${batch.id}\r\nNats-Batch-Sequence: ${batch.number}\r\n`;
+    if (batch.isLast) block += "Nats-Batch-Commit: 1\r\n";
+  }
   if (expect !== undefined) block += `Nats-Expected-Last-Subject-Sequence: ${expect}\r\n`;
   if (check !== undefined) block += `Nats-Expected-Last-Subject-Sequence-Subject: ${check}\r\n`;
   if (rollup === true) block += "Nats-Rollup: sub\r\n";

@@ -3,6 +3,7 @@ import { asError } from "./as-error.ts";
 import {
   ApiError,
   type ApiReply,
+  batchResultOf,
   CONSUMER_EXISTS,
   GONE,
   type MessageLine,
@@ -20,7 +21,7 @@ import {
 import type { ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo } from "./api-types.ts";
 import { type PutOptions, putHeaders } from "./headers.ts";
 import { ownJson, textOfBytes } from "./own-json.ts";
-import { Lost, type Requests, Unserved } from "./requests.ts";
+import { Lost, type Message, type Requests, Unserved } from "./requests.ts";
 import type { Delivery, ServerFacts } from "./wire.ts";
 
 /** Is told a subject, or what was asked of the API, that nobody serves. True: it was gone, and has been made anew. */
@@ -50,6 +51,7 @@ export class JetStream {
   /** Streams whose every read must be answered by their leader: a follower may be behind. */
   readonly #replicated = new Set<string>();
   readonly #homes = new Map<string, string>();
+  readonly #batching = new Set<string>();
   /** The server that the connection leads to now. */
   readonly #server: () => ServerFacts;
   #restore: Restore = () => Promise.resolve(false);
@@ -89,6 +91,15 @@ export class JetStream {
     return home !== undefined && home === this.#server().name;
   }
 
+  /** The stream takes several writes as one. */
+  batchesFor(stream: string): void {
+    this.#batching.add(stream);
+  }
+
+  takesBatches(stream: string): boolean {
+    return this.#batching.has(stream);
+  }
+
   isReplicated(stream: string): boolean {
     return this.#replicated.has(stream);
   }
@@ -118,6 +129,31 @@ export class JetStream {
       }
     };
     this.#requests.sendThen(subject, data, putHeaders(options), answer, reject);
+  }
+
+  /**
+   * Several writes to one stream, stored together or not at all, by an id of their own. Resolves to the sequence of the first, the others follow it; to undefined if
+   * nothing was stored. One try: rejects with `Lost` when it is not known what became of any.
+   */
+  putTogether(
+    id: string,
+    puts: readonly { readonly subject: string; readonly data: Uint8Array | string; readonly options: PutOptions }[],
+    resolve: (first: number | undefined) => void,
+    reject: (error: Error) => void,
+  ): void {
+    const messages = puts.map(({ subject, data, options }, place): Message => {
+      const batch = { id, number: place + 1, isLast: place === puts.length - 1 };
+      return { subject, data, headers: putHeaders(options, batch) };
+    });
+    const last = messages.pop();
+    if (last === undefined) return;
+    const answer = (reply: Delivery): void => {
+      const sequence = batchResultOf(puts.length, reply);
+      if (sequence === "unknown") return reject(new Lost(last.subject));
+      if (sequence !== undefined && sequence > this.#highest) this.#highest = sequence;
+      resolve(sequence === undefined ? undefined : sequence - puts.length + 1);
+    };
+    this.#requests.sendAll(messages, last, answer, reject);
   }
 
   /** A write that may be repeated without harm. */

@@ -5,11 +5,13 @@
 import { type Clock, pause } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import { ASSIGNED_ID_MARK } from "../../domain/names.ts";
+import type { PutResult } from "./api-replies.ts";
 import { asError } from "./as-error.ts";
 import { decodeItem, decodeState, encodeItem, encodeState, firstState, placed } from "./codec.ts";
 import type { PutOptions } from "./headers.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
+import type { Puts } from "./puts.ts";
 import type { Receipts } from "./receipts.ts";
 import { Lost, Unserved } from "./requests.ts";
 import { free, type Heads, isBig, STAYS_ANNOUNCED } from "./rules.ts";
@@ -55,6 +57,7 @@ export class KeyStore {
   /** Bytes that a message may have. */
   readonly room: number;
   readonly js: JetStream;
+  readonly #puts: Puts;
   readonly #nonces: Nonces;
   readonly #background: (work: Promise<unknown>) => void;
 
@@ -67,8 +70,10 @@ export class KeyStore {
     readonly nonces: Nonces;
     readonly room: number;
     readonly background: (work: Promise<unknown>) => void;
+    readonly puts: Puts;
   }) {
     this.js = parts.js;
+    this.#puts = parts.puts;
     this.subjects = parts.subjects;
     this.levels = parts.levels;
     this.clock = parts.clock;
@@ -161,6 +166,13 @@ export class KeyStore {
         return { sequence: found.sequence, item: decodeItem(found.data, found.sequence) };
       after = found.sequence;
     }
+  }
+
+  /** Whether a key of a more urgent level is ready, or was a moment ago. */
+  async isReadyAbove(level: number): Promise<boolean> {
+    const { stream } = this.subjects;
+    const above = Array.from({ length: level }, (_, other) => this.js.next(stream, this.subjects.readyAt(other), 1));
+    return (await Promise.all(above)).some((found) => found !== undefined);
   }
 
   /** The next few of one level. */
@@ -318,7 +330,9 @@ export class KeyStore {
     let isUncertain = false;
     for (let tries = MOST_TRIES; ; tries -= 1) {
       try {
-        const result = await this.js.put(subject, data, options);
+        const result = await new Promise<PutResult>((resolve, reject) => {
+          this.#puts.put({ subject, data, options, changes: false, resolve, reject });
+        });
         return result.refused ? undefined : result.sequence;
       } catch (error) {
         if (!(error instanceof Lost)) throw error;
@@ -387,22 +401,23 @@ export class KeyStore {
   #send(key: string, subject: string, before: Sent | undefined, next: Sent, answer: (written: Written) => void): void {
     const begun = this.clock.monotonic();
     const check = this.subjects.state(key);
-    this.js.putThen(
+    this.#puts.put({
       subject,
-      next.data,
-      { expect: before?.sequence ?? 0, check, rollup: before !== undefined && before.announced !== 0 },
-      (result) => {
+      data: next.data,
+      options: { expect: before?.sequence ?? 0, check, rollup: before !== undefined && before.announced !== 0 },
+      changes: true,
+      resolve: (result) => {
         if (result.refused) return answer(undefined);
         next.sequence = result.sequence;
         answer(next);
       },
-      (error) => {
+      reject: (error) => {
         const seen = before === undefined ? UNSEEN : seenOf(before);
         const { state } = seenOf(next);
         const write = this.#writeOf(key, seen, state, true);
         answer(this.#putAgain(key, seen, state, write, always, begun, error));
       },
-    );
+    });
   }
 
   /** Every start and every end of an item comes through here: one promise, and more only when the first try failed. */
@@ -413,13 +428,12 @@ export class KeyStore {
   #sendWrite(key: string, seen: Seen, state: KeyState, write: Write, isGood: () => boolean): Promise<Seen | undefined> {
     const begun = this.clock.monotonic();
     return new Promise((resolve) => {
-      this.js.putThen(
-        write.subject,
-        write.data,
-        write.options,
-        (result) => resolve(result.refused ? undefined : settled(result.sequence, state)),
-        (error) => resolve(this.#putAgain(key, seen, state, write, isGood, begun, error)),
-      );
+      this.#puts.put({
+        ...write,
+        changes: true,
+        resolve: (result) => resolve(result.refused ? undefined : settled(result.sequence, state)),
+        reject: (error) => resolve(this.#putAgain(key, seen, state, write, isGood, begun, error)),
+      });
     });
   }
 

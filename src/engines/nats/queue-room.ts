@@ -17,6 +17,7 @@ import { firstFence, Losses } from "./losses.ts";
 import type { Nonces } from "./nonce.ts";
 import { lookAgain } from "./operate.ts";
 import { type Pulled, Pulls } from "./pulls.ts";
+import { Puts } from "./puts.ts";
 import { reap } from "./reap.ts";
 import { Receipts } from "./receipts.ts";
 import { Sessions } from "./sessions.ts";
@@ -49,6 +50,7 @@ export interface RoomParts {
   readonly inbox: string;
   readonly consumers: readonly ConsumerInfo[];
   readonly briefAfter: number;
+  readonly putTogether: boolean;
   readonly readQueue: () => Promise<QueueRecord | undefined>;
   /** Looks after what the queue has at the server. True: some of it was made anew. */
   readonly restore: () => Promise<boolean>;
@@ -93,7 +95,18 @@ export class QueueRoom {
     const receipts = new Receipts(js, subjects, shared, this.levels);
     const background = (work: Promise<unknown>): void => this.#inBackground(work);
     const room = wire.server.maxPayload - MARGIN_BYTES;
-    this.store = new KeyStore({ js, subjects, levels: this.levels.length, clock, receipts, nonces, room, background });
+    const puts = new Puts(js, subjects.stream, clock, nonces, parts.putTogether);
+    this.store = new KeyStore({
+      js,
+      puts,
+      subjects,
+      levels: this.levels.length,
+      clock,
+      receipts,
+      nonces,
+      room,
+      background,
+    });
     const counts = new Counts(this.store, shared, () => this.inspector.total());
     this.inspector = new Inspector(this.store, queue, this.levels, shared, () => counts);
     // What has come due goes first.

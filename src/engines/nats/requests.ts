@@ -42,6 +42,14 @@ export class Forbidden extends BatonError {
 const GENERATION_MS = 2_000;
 /** More would only stand in the server's queues: its API drops all that wait when too many do. */
 const MOST_IN_FLIGHT = 2_048;
+const NOTHING: readonly Message[] = [];
+
+/** A message that nobody answers. */
+export interface Message {
+  readonly subject: string;
+  readonly data: Uint8Array | string;
+  readonly headers: string | undefined;
+}
 
 interface Waiting {
   readonly subject: string;
@@ -49,6 +57,8 @@ interface Waiting {
   readonly reject: (error: Error) => void;
   /** Keeps listening until this says that it was the last. */
   readonly more: ((delivery: Delivery) => boolean) | undefined;
+  /** What goes out right before it. */
+  readonly before?: readonly Message[];
 }
 
 interface Unsent {
@@ -119,6 +129,16 @@ export class Requests {
     this.#begin(subject, data, headers, { subject, resolve, reject, more: undefined });
   }
 
+  /** Several messages one behind the other, with one reply for all, to the last. */
+  sendAll(
+    before: readonly Message[],
+    { subject, data, headers }: Message,
+    resolve: (delivery: Delivery) => void,
+    reject: (error: Error) => void,
+  ): void {
+    this.#begin(subject, data, headers, { subject, resolve, reject, more: undefined, before });
+  }
+
   /** Several replies to one request: all until the one that ends them, which resolves. */
   collect(subject: string, data: Uint8Array | string, more: (delivery: Delivery) => boolean): Promise<Delivery> {
     return new Promise((resolve, reject) => this.#begin(subject, data, undefined, { subject, resolve, reject, more }));
@@ -153,6 +173,12 @@ export class Requests {
     this.#timer ??= this.#clock.setTimer(GENERATION_MS, () => this.#grow());
     const reply = this.#inbox + token;
     try {
+      for (const message of waiting.before ?? NOTHING)
+        this.#wire.publish(
+          message.subject,
+          message.data,
+          message.headers === undefined ? {} : { headers: message.headers },
+        );
       this.#wire.publish(subject, data, headers === undefined ? { reply } : { reply, headers });
     } catch (error) {
       this.#young.delete(token);

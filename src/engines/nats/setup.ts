@@ -139,6 +139,7 @@ function streamConfig(
     allow_rollup_hdrs: true,
     allow_msg_ttl: true,
     allow_msg_schedules: schedules,
+    allow_atomic: true,
     deny_delete: false,
     deny_purge: false,
     max_msgs_per_subject: -1,
@@ -189,4 +190,6 @@ function differences(found: StreamConfig, wanted: StreamConfig): readonly string
 function note(js: JetStream, { config, cluster }: StreamInfo): void {
   if (config.num_replicas > 1) js.readByLeader(config.name);
   else js.livesAt(config.name, cluster?.leader);
+  // With replicas it is they that a write waits for.
+  if (config.allow_atomic === true && config.num_replicas === 1) js.batchesFor(config.name);
 }
