@@ -66,6 +66,35 @@ test("what was sent back for one that does not start after all is asked for agai
   await Promise.all([engine.close(), other.close()]);
 });
 
+test("what is more urgent goes first, although its delivery comes late", TIMEOUT, async (context) => {
+  const { server } = await NatsDesk.withServer(context);
+  const other = await open(context, server.url);
+  let lateMs = 0;
+  const engine = await openOver(context, server, (wire) => ({
+    ...wire,
+    subscribe: (subject, receive) =>
+      wire.subscribe(subject, (delivery) => {
+        if (lateMs > 0 && delivery.subject.includes(".s.")) setTimeout(() => receive(delivery), lateMs);
+        else receive(delivery);
+      }),
+  }));
+  await submit(engine, { key: "first" });
+  await done(engine, await take(engine));
+  const taking = take(engine);
+  await wait(IDLE_MS);
+  lateMs = IDLE_MS;
+  await submit(other, { key: "urgent", level: "high" });
+  await submit(engine, { key: "usual" });
+  const first = await taking;
+  const second = await take(engine);
+  assert.deepEqual(
+    [...first, ...second].map(({ item }) => `${item.key} ${item.attempt}`),
+    ["urgent 1", "usual 1"],
+  );
+  await done(engine, [...first, ...second]);
+  await Promise.all([engine.close(), other.close()]);
+});
+
 /** One that hears nothing of what is said about its queue, and of which it can be said that its connection was away. */
 async function deafEngine(context: TestContext, server: NatsServer): Promise<{ engine: Engine; comeBack: () => void }> {
   const listeners: ((up: boolean) => void)[] = [];

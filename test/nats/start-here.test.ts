@@ -16,8 +16,18 @@ interface Stage {
   readonly other: Engine;
   /** How many messages were written to the stream so far. An item that is handed out by a consumer takes three, otherwise two. */
   readonly written: () => Promise<number>;
-  /** While the server is still there. */
-  readonly end: () => Promise<void>;
+}
+
+/** What is open is closed while the server is still there, whatever came of it. */
+function play(name: string, work: (stage: Stage) => Promise<void>): void {
+  test(name, { timeout: 60_000 }, async (context) => {
+    const { engine, other, written } = await begin(context);
+    try {
+      await work({ engine, other, written });
+    } finally {
+      await Promise.all([engine.close(), other.close()]);
+    }
+  });
 }
 
 async function begin(context: TestContext): Promise<Stage> {
@@ -28,18 +38,14 @@ async function begin(context: TestContext): Promise<Stage> {
   // The first makes the session known.
   await submit(engine, { key: "first" });
   await done(engine, await take(engine));
-  const end = async (): Promise<void> => {
-    await Promise.all([engine.close(), other.close()]);
-  };
-  return { engine, other, written, end };
+  return { engine, other, written };
 }
 
 function names(grants: readonly Grant[]): readonly string[] {
   return grants.map(({ item }) => `${item.key} ${item.attempt}`);
 }
 
-test("no consumer has to hand it out, however long nothing was done before", { timeout: 60_000 }, async (context) => {
-  const { engine, written, end } = await begin(context);
+play("no consumer has to hand it out, however long nothing was done before", async ({ engine, written }) => {
   const before = await written();
   // Longer than a sign of life is good for a new lease.
   for (const restMs of [IDLE_MS, 1_500, IDLE_MS]) {
@@ -53,31 +59,23 @@ test("no consumer has to hand it out, however long nothing was done before", { t
     await done(engine, grants);
   }
   assert.equal((await written()) - before, 6);
-  await end();
 });
 
-test(
-  "as many as there are slots; the rest waits, and a key that is busy keeps its order",
-  { timeout: 60_000 },
-  async (context) => {
-    const { engine, end } = await begin(context);
-    const taking = take(engine, { max: 2 });
-    await wait(IDLE_MS);
-    await submit(engine, { key: "a" }, { key: "b" }, { key: "c" });
-    const first = await taking;
-    const grants = first.length === 2 ? first : [...first, ...(await take(engine))];
-    assert.deepEqual(names(grants), ["a 1", "b 1"]);
-    await submit(engine, { key: "a", headers: { place: "second" } });
-    await done(engine, grants);
-    const rest = [...(await take(engine)), ...(await take(engine))];
-    assert.deepEqual(names(rest).toSorted(), ["a 1", "c 1"]);
-    await done(engine, rest);
-    await end();
-  },
-);
+play("as many as there are slots; the rest waits, and a key that is busy keeps its order", async ({ engine }) => {
+  const taking = take(engine, { max: 2 });
+  await wait(IDLE_MS);
+  await submit(engine, { key: "a" }, { key: "b" }, { key: "c" });
+  const first = await taking;
+  const grants = first.length === 2 ? first : [...first, ...(await take(engine))];
+  assert.deepEqual(names(grants), ["a 1", "b 1"]);
+  await submit(engine, { key: "a", headers: { place: "second" } });
+  await done(engine, grants);
+  const rest = [...(await take(engine)), ...(await take(engine))];
+  assert.deepEqual(names(rest).toSorted(), ["a 1", "c 1"]);
+  await done(engine, rest);
+});
 
-test("one whose claim is taken back goes to others, untried", { timeout: 60_000 }, async (context) => {
-  const { engine, other, end } = await begin(context);
+play("one whose claim is taken back goes to others, untried", async ({ engine, other }) => {
   const giveUp = new AbortController();
   const taking = take(engine, { signal: giveUp.signal });
   await wait(IDLE_MS);
@@ -88,11 +86,9 @@ test("one whose claim is taken back goes to others, untried", { timeout: 60_000 
   const grants = await take(other);
   assert.deepEqual(names(grants), ["a 1"]);
   await done(other, grants);
-  await end();
 });
 
-test("a pause that was heard of meanwhile holds for it, too", { timeout: 60_000 }, async (context) => {
-  const { engine, other, end } = await begin(context);
+play("a pause that was heard of meanwhile holds for it, too", async ({ engine, other }) => {
   const taking = take(engine);
   await wait(IDLE_MS);
   await other.pause({ queue: "cars", paused: true });
@@ -105,11 +101,9 @@ test("a pause that was heard of meanwhile holds for it, too", { timeout: 60_000 
   const grants = await taking;
   assert.deepEqual(names(grants), ["a 1"]);
   await done(engine, grants);
-  await end();
 });
 
-test("what is more urgent, and was accepted before, goes first", { timeout: 60_000 }, async (context) => {
-  const { engine, other, end } = await begin(context);
+play("what is more urgent, and was accepted before, goes first", async ({ engine, other }) => {
   for (let round = 0; round < 20; round += 1) {
     const taking = take(engine);
     await wait(20);
@@ -122,5 +116,4 @@ test("what is more urgent, and was accepted before, goes first", { timeout: 60_0
     assert.deepEqual(names(second), [`usual ${round} 1`]);
     await done(engine, second);
   }
-  await end();
 });

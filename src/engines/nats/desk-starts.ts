@@ -68,7 +68,7 @@ export class DeskStarts {
 
   /** By the write that brings its first item. Undefined: nothing was done. */
   beginFirst(desk: Desk, key: string, item: KeyItem): Promise<Seen | undefined> | undefined {
-    const { leases, begun } = this.#parts;
+    const { store, leases, begun } = this.#parts;
     const first = leases.startFirst(key, item, desk.worker, desk.leaseMs);
     if (first === undefined) return undefined;
     const { level } = item;
@@ -76,8 +76,11 @@ export class DeskStarts {
     const coming: Coming = { level, since, isFetched: false, isFirst: false, held: undefined, isUnwanted: false };
     desk.promised.add(coming);
     this.#starting += 1;
+    // A server that is busy may answer before it has handed out what was there first: so it is asked, in the same breath.
+    const isLate = level === 0 ? undefined : store.isReadyAbove(level).catch(() => false);
     first.held
       .then(async (held) => {
+        if (held !== undefined && isLate !== undefined && (await isLate)) coming.isUnwanted = true;
         desk.promised.delete(coming);
         coming.since = this.#clock.monotonic();
         coming.held = held;
