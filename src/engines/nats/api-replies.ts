@@ -76,10 +76,18 @@ export function putResultOf(subject: string, reply: Delivery): PutResult {
 export function batchResultOf(count: number, reply: Delivery): number | undefined | "unknown" {
   // Nobody serves it.
   if (reply.status === 503) return undefined;
-  const answer = ownJson<ApiReply & { readonly seq: number; readonly count?: number }>(textOfBytes(reply.data));
+  const answer = batchAnswerOf(reply);
   if (answer.error === undefined && answer.count === count) return answer.seq;
   // It was found wanting before anything was written. Of any other trouble it is not known how far it came.
   return answer.error?.code === 400 ? undefined : "unknown";
+}
+
+function batchAnswerOf({ data }: Delivery): ApiReply & { readonly seq?: number; readonly count?: number } {
+  try {
+    return ownJson(textOfBytes(data));
+  } catch {
+    return {};
+  }
 }
 
 const STORED = Buffer.from('{"stream":"');

@@ -77,10 +77,10 @@ export class DeskStarts {
     desk.promised.add(coming);
     this.#starting += 1;
     // A server that is busy may answer before it has handed out what was there first: so it is asked, in the same breath.
-    const isLate = level === 0 ? undefined : store.isReadyAbove(level).catch(() => false);
+    const isUrgentReady = level === 0 ? undefined : store.isReadyAbove(level).catch(() => false);
     first.held
       .then(async (held) => {
-        if (held !== undefined && isLate !== undefined && (await isLate)) coming.isUnwanted = true;
+        if (held !== undefined && isUrgentReady !== undefined && (await isUrgentReady)) coming.isUnwanted = true;
         desk.promised.delete(coming);
         coming.since = this.#clock.monotonic();
         coming.held = held;

@@ -91,9 +91,10 @@ export class JetStream {
     return home !== undefined && home === this.#server().name;
   }
 
-  /** The stream takes several writes as one. */
-  batchesFor(stream: string): void {
-    this.#batching.add(stream);
+  /** Whether the stream takes several writes as one. */
+  batchesFor(stream: string, areTaken: boolean): void {
+    if (areTaken) this.#batching.add(stream);
+    else this.#batching.delete(stream);
   }
 
   takesBatches(stream: string): boolean {

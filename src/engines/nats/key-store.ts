@@ -330,9 +330,11 @@ export class KeyStore {
     let isUncertain = false;
     for (let tries = MOST_TRIES; ; tries -= 1) {
       try {
-        const result = await new Promise<PutResult>((resolve, reject) => {
-          this.#puts.put({ subject, data, options, changes: false, resolve, reject });
-        });
+        const result = await (tries === MOST_TRIES
+          ? new Promise<PutResult>((resolve, reject) => {
+              this.#puts.put({ subject, data, options, changes: false, resolve, reject });
+            })
+          : this.js.put(subject, data, options));
         return result.refused ? undefined : result.sequence;
       } catch (error) {
         if (!(error instanceof Lost)) throw error;

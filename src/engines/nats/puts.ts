@@ -12,18 +12,21 @@ import type { PutOptions } from "./headers.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
 import { Pace } from "./pace.ts";
+import { Lost } from "./requests.ts";
 
 /** Fewer are quicker apart: a batch takes the server as long as a dozen syncs. */
 const FEWEST_TOGETHER = 12;
-/** The server takes up to 1,000. */
+/** The server takes up to 1,000. Where batches are refused, because somebody else changes the same keys, they become smaller for a while. */
 const MOST_TOGETHER = 500;
+const LEAST_MOST = 24;
+const GROWTH = 1.25;
 const MOST_BYTES = 4 * 1_048_576;
 
 export interface Put {
   readonly subject: string;
   readonly data: Uint8Array | string;
   readonly options: PutOptions;
-  /** Whether it changes what it checks. Of those that do, and those that do not, a batch has no two of one key: it checks them all before it stores any. */
+  /** Whether it changes what it checks. A batch checks all before it stores any, so none may be in one behind a change of what it checks. */
   readonly changes: boolean;
   readonly resolve: (result: PutResult) => void;
   readonly reject: (error: Error) => void;
@@ -38,6 +41,7 @@ export class Puts {
   readonly #waiting: Put[] = [];
   /** A batch is on its way. What comes meanwhile waits for it: writes are stored in the order in which they were asked for. */
   #isSending = false;
+  #most = MOST_TOGETHER;
 
   /** @param always together, whatever it takes apart: for tests */
   constructor(js: JetStream, stream: string, clock: Clock, nonces: Nonces, always: boolean) {
@@ -54,7 +58,7 @@ export class Puts {
       return;
     }
     this.#waiting.push(put);
-    // When all of this turn are known.
+    // With whatever else is asked for until then.
     if (this.#waiting.length === 1 && !this.#isSending) process.nextTick(() => this.#send());
   }
 
@@ -72,14 +76,14 @@ export class Puts {
 
   /** Those that can go next, in their order. */
   #take(): readonly Put[] {
-    const changes = new Map<string | undefined, boolean>();
+    const isChanged = new Map<string | undefined, boolean>();
     let bytes = 0;
-    const end = this.#waiting.findIndex(({ data, options: { check }, changes: doesChange }, place) => {
+    const end = this.#waiting.findIndex(({ data, options: { check }, changes }, place) => {
       bytes += data.length;
-      const isIn = changes.get(check);
-      changes.set(check, doesChange);
-      const isApart = isIn !== undefined && (isIn || doesChange);
-      return place > 0 && (isApart || bytes > MOST_BYTES || place === MOST_TOGETHER);
+      const before = isChanged.get(check);
+      isChanged.set(check, changes);
+      const isAgain = before === true || (before === false && changes);
+      return place > 0 && (isAgain || bytes > MOST_BYTES || place >= this.#most);
     });
     return this.#waiting.splice(0, end === -1 ? this.#waiting.length : end);
   }
@@ -107,18 +111,27 @@ export class Puts {
     this.#isSending = true;
     const over = (each: (put: Put, place: number) => void): void => {
       this.#isSending = false;
-      batch.forEach(each);
-      this.#send();
+      try {
+        batch.forEach(each);
+      } finally {
+        this.#send();
+      }
     };
     this.#js.putTogether(
       this.#nonces.next(),
       batch,
       (first) => {
-        this.#pace.end(began, batch.length);
-        if (first === undefined) over((put) => this.#sendApart(put));
-        else over(({ resolve }, place) => resolve({ refused: false, sequence: first + place }));
+        this.#pace.end(began, first === undefined ? 0 : batch.length);
+        if (first === undefined) {
+          this.#most = Math.max(LEAST_MOST, Math.floor(batch.length / 2));
+          over((put) => this.#sendApart(put));
+          return;
+        }
+        this.#most = Math.min(MOST_TOGETHER, Math.ceil(this.#most * GROWTH));
+        over(({ resolve }, place) => resolve({ refused: false, sequence: first + place }));
       },
-      (error) => over(({ reject }) => reject(error)),
+      // What is not lost was never sent whole: one of them is too large, or all is closed. Apart, each hears its own.
+      (error) => over((put) => (error instanceof Lost ? put.reject(error) : this.#sendApart(put))),
     );
   }
 }

@@ -191,5 +191,5 @@ function note(js: JetStream, { config, cluster }: StreamInfo): void {
   if (config.num_replicas > 1) js.readByLeader(config.name);
   else js.livesAt(config.name, cluster?.leader);
   // With replicas it is they that a write waits for.
-  if (config.allow_atomic === true && config.num_replicas === 1) js.batchesFor(config.name);
+  js.batchesFor(config.name, config.allow_atomic === true && config.num_replicas === 1);
 }
