@@ -1,11 +1,12 @@
 /**
  * Submissions with an id. The id is reserved first, then the item is put in its place, then the id says so. Whoever finds an id that
- * is only reserved takes it over with an item of its own; of the two items only the one that the id names is ever run.
+ * is only reserved takes it over with an item of its own, unless that other item is seen to be in its place; of the two items only the one that the id
+ * names is ever run.
  */
 import { pause } from "../../domain/clock.ts";
 import type { Submission, SubmitResult } from "../../engine/port.ts";
 import { duplicate, itemOf } from "./accepted.ts";
-import { textOf } from "./key-token.ts";
+import { textOf, tokenOf } from "./key-token.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { Limits } from "./limits.ts";
 import type { FoundReceipt, Receipt } from "./receipts.ts";
@@ -38,7 +39,7 @@ export class Deduplication {
     const { receipts } = this.#store;
     for (;;) {
       const found = await this.#findSettled(id);
-      if (found !== undefined && found.receipt.pending === undefined) return duplicate(id, found.receipt);
+      if (found !== undefined && (await this.#isTaken(id, found))) return duplicate(id, found.receipt);
       const refusal = await this.#limits.refusal(key, submission);
       if (refusal !== undefined) return { ok: false, error: refusal };
       const item = itemOf(submission, this.#store, this.#levels);
@@ -64,6 +65,17 @@ export class Deduplication {
       if (found?.receipt.pending === undefined || waited >= PENDING_MS) return found;
       await pause(clock, PENDING_STEP_MS);
     }
+  }
+
+  /**
+   * Whether the id stands for an item that is accepted. If it is only reserved, but its item is what its key carries, that is said in its submitter's place: it may have
+   * taken the place of others already (mode latest), and they would be gone for one that never runs.
+   */
+  async #isTaken(id: string, { receipt: { pending, ...receipt }, sequence }: FoundReceipt): Promise<boolean> {
+    if (pending === undefined) return true;
+    const { state } = await this.#store.peek(tokenOf(receipt.key));
+    if (!state.items.some(({ unique }) => unique === receipt.unique)) return false;
+    return (await this.#store.receipts.confirm(id, receipt, sequence)) !== undefined;
   }
 
   /** Says that the item is in its place. Gives what stands under the id instead, if that is not this. */
