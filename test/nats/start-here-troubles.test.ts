@@ -78,7 +78,8 @@ test("what is more urgent goes first, although its delivery comes late", TIMEOUT
         else receive(delivery);
       }),
   }));
-  await submit(engine, { key: "first" });
+  // It is looked for what is more urgent where such a thing was there of late.
+  await submit(other, { key: "first", level: "high" });
   await done(engine, await take(engine));
   const taking = take(engine);
   await wait(IDLE_MS);

@@ -34,6 +34,9 @@ interface Fetched extends Arrived {
   readonly since: number;
 }
 
+/** Whoever has brought something more urgent may do so again within this. */
+const URGENT_MS = 60_000;
+
 export class Claims {
   readonly #levels: number;
   readonly #leases: Leases;
@@ -55,6 +58,8 @@ export class Claims {
   #answeredAt = Number.NEGATIVE_INFINITY;
   /** The last claim came right after an answer. */
   #isQuick = false;
+  /** Per level: when a pull last brought something. */
+  readonly #arrivedAt: number[] = [];
   /** Somebody's items may begin once only: nothing is started here before it is asked for, or begun before it is written. */
   #isOnce = false;
   #stirred = false;
@@ -153,6 +158,7 @@ export class Claims {
   /** A pull brought something. */
   arrive(level: number, pulled: Pulled): void {
     this.#asking.arrived(level);
+    this.#arrivedAt[level] = this.#clock.monotonic();
     const token = readToken(pulled);
     if (token === undefined) {
       // A message that Baton did not write must not keep its level from being handed out.
@@ -181,7 +187,14 @@ export class Claims {
    */
   startHere(key: string, item: KeyItem): Promise<Seen | undefined> | undefined {
     const desk = this.#idleDesk();
-    return desk === undefined ? undefined : this.#starts.beginFirst(desk, key, item);
+    return desk === undefined ? undefined : this.#starts.beginFirst(desk, key, item, this.#isUrgentAbout(item.level));
+  }
+
+  /** Whether something more urgent was there of late. To look each time would cost a third of an idle start, and most queues have one level. */
+  #isUrgentAbout(level: number): boolean {
+    const since = this.#clock.monotonic() - URGENT_MS;
+    for (let above = 0; above < level; above += 1) if ((this.#arrivedAt[above] ?? -Infinity) > since) return true;
+    return false;
   }
 
   /** One with a slot for which nothing is ready, at any level. */

@@ -66,18 +66,21 @@ export class DeskStarts {
     });
   }
 
-  /** By the write that brings its first item. Undefined: nothing was done. */
-  beginFirst(desk: Desk, key: string, item: KeyItem): Promise<Seen | undefined> | undefined {
+  /**
+   * By the write that brings its first item. Undefined: nothing was done.
+   * @param isLooked whether it is looked if something more urgent is ready: a server that is busy may answer the write before it has handed out what was
+   * there first
+   */
+  beginFirst(desk: Desk, key: string, item: KeyItem, isLooked: boolean): Promise<Seen | undefined> | undefined {
     const { store, leases, begun } = this.#parts;
+    const { level } = item;
+    const isUrgentReady = isLooked ? store.isReadyAbove(level).catch(() => false) : undefined;
     const first = leases.startFirst(key, item, desk.worker, desk.leaseMs);
     if (first === undefined) return undefined;
-    const { level } = item;
     const since = this.#clock.monotonic();
     const coming: Coming = { level, since, isFetched: false, isFirst: false, held: undefined, isUnwanted: false };
     desk.promised.add(coming);
     this.#starting += 1;
-    // A server that is busy may answer before it has handed out what was there first: so it is asked, in the same breath.
-    const isUrgentReady = level === 0 ? undefined : store.isReadyAbove(level).catch(() => false);
     first.held
       .then(async (held) => {
         if (held !== undefined && isUrgentReady !== undefined && (await isUrgentReady)) coming.isUnwanted = true;
