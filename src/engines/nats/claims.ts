@@ -29,13 +29,12 @@ const MOST_ASKING = 2;
 const MOST_FETCHED = 256;
 /** After something failed: the server is away, choosing a leader, or full. */
 const REST_MS = 100;
+/** Whoever has brought something more urgent may do so again within this. */
+const URGENT_MS = 60_000;
 
 interface Fetched extends Arrived {
   readonly since: number;
 }
-
-/** Whoever has brought something more urgent may do so again within this. */
-const URGENT_MS = 60_000;
 
 export class Claims {
   readonly #levels: number;
