@@ -5,8 +5,17 @@ import { root, runTool, type ToolResult } from "./tool.ts";
 
 const CACHE = join(root, ".cache/package");
 
+/** npm runs these where a package is installed, or asks whether it may. What a clone needs stands under `dependencies` and `prepack`. */
+const AT_INSTALL = ["preinstall", "install", "postinstall", "prepare"];
+
 /** Packs once, and has both judges look at the very file that would be published. */
 export function checkPackage(): ToolResult {
+  const scripts = AT_INSTALL.filter((name) => name in manifest.scripts);
+  if (scripts.length > 0)
+    return {
+      ok: false,
+      output: `npm warns everybody who installs a package with these scripts: ${scripts.join(", ")}.\n`,
+    };
   rmSync(CACHE, { recursive: true, force: true });
   mkdirSync(CACHE, { recursive: true });
   // Without scripts: dist was built a moment ago.

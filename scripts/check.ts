@@ -4,6 +4,7 @@ import { docProblems } from "./check-docs.ts";
 import { exportProblems } from "./check-exports.ts";
 import { importProblems } from "./check-imports.ts";
 import { checkPackage } from "./check-package.ts";
+import { testProblems } from "./check-tests.ts";
 import { runTool, type ToolResult } from "./tool.ts";
 
 interface Step {
@@ -18,6 +19,7 @@ const STEPS: readonly Step[] = [
   { name: "lint", run: () => runTool("oxlint") },
   { name: "types", run: () => runTool("tsc") },
   { name: "import direction", run: () => resultOf(importProblems()) },
+  { name: "tests", run: () => resultOf(testProblems()) },
   { name: "build", run: build },
   { name: "exports", run: () => resultOf(exportProblems()) },
   { name: "documentation", run: () => resultOf(docProblems()) },

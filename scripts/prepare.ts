@@ -1,6 +1,6 @@
 /**
- * What npm runs after `npm ci` in a clone, before it packs, and when somebody installs from git: builds dist.
- * It does not run where Baton is installed as a dependency from a registry.
+ * What npm runs after `npm ci` in a clone, before it packs, and when somebody installs from git: builds dist. It is the script `dependencies`
+ * and `prepack`, not `prepare`: of that one npm warns everybody who installs the packed file, though it does nothing there.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
