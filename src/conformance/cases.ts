@@ -1,5 +1,6 @@
 import type { ConformanceCase } from "./case.ts";
 import { bounded } from "./cases/bounded.ts";
+import { deletedQueues } from "./cases/deleted.ts";
 import { durable } from "./cases/durable.ts";
 import { exact } from "./cases/exact.ts";
 import { exclusive } from "./cases/exclusive.ts";
@@ -13,6 +14,8 @@ import { accounted } from "./cases/accounted.ts";
 import { ordered } from "./cases/ordered.ts";
 import { prompt } from "./cases/prompt.ts";
 import { retried } from "./cases/retried.ts";
+import { runs } from "./cases/runs.ts";
+import { tried } from "./cases/tried.ts";
 import { urgent } from "./cases/urgent.ts";
 
 /** All of it. An engine passes every case, or says in its documentation which one it leaves out, and why. */
@@ -23,8 +26,10 @@ export const cases: readonly ConformanceCase[] = [
   ...durable,
   ...accounted,
   ...inspected,
+  ...deletedQueues,
   ...ordered,
   ...retried,
+  ...runs,
   ...independent,
   ...prompt,
   ...urgent,
@@ -32,4 +37,5 @@ export const cases: readonly ConformanceCase[] = [
   ...bounded,
   ...exact,
   ...honest,
+  ...tried,
 ];

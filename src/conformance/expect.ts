@@ -1,8 +1,14 @@
 import { inspect, isDeepStrictEqual } from "node:util";
+import { isError } from "../domain/realms.ts";
 
 /** A promise of the engine that was not kept. The message says which, and what was found instead. */
 export class NotConforming extends Error {
   override readonly name = "NotConforming";
+}
+
+/** The case asks for what the engine says that it has not. */
+export class LeftOut extends Error {
+  override readonly name = "LeftOut";
 }
 
 export function ok(condition: boolean, promise: string): asserts condition {
@@ -34,7 +40,7 @@ export async function refusedWith(call: Promise<unknown>, code: string, promise:
   try {
     value = await call;
   } catch (error) {
-    const found: unknown = error instanceof Error ? Reflect.get(error, "code") : undefined;
+    const found: unknown = isError(error) ? Reflect.get(error, "code") : undefined;
     if (found === code) return;
     throw new NotConforming(`${promise}: expected an error with code ${code}, found ${show(error)}.`, { cause: error });
   }

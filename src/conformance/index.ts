@@ -1,3 +1,4 @@
+import "../domain/node-version.ts";
 export type { ConformanceCase, Guarantee } from "./case.ts";
 export { cases } from "./cases.ts";
 export { NotConforming } from "./expect.ts";

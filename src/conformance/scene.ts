@@ -2,6 +2,7 @@ import { type Clock, systemClock } from "../domain/clock.ts";
 import { TEXT_TYPE } from "../domain/payload.ts";
 import type * as port from "../engine/port.ts";
 import { equal, NotConforming, ok, present } from "./expect.ts";
+import { quietAfter } from "./quiet.ts";
 import type { ConformanceTarget } from "./target.ts";
 
 /** A lease that no case lives long enough to lose. */
@@ -33,7 +34,8 @@ export class Scene {
   readonly clock: Clock;
   readonly #target: ConformanceTarget;
   readonly #signal: AbortSignal;
-  readonly #handles = new Set<port.Engine>();
+  /** What cases use, and what is behind it. */
+  readonly #handles = new Map<port.Engine, port.Engine>();
   readonly #queues = new Map<string, readonly string[]>();
   #engine: port.Engine | undefined;
   #count = 0;
@@ -53,7 +55,7 @@ export class Scene {
   }
 
   async end(): Promise<void> {
-    const handles = [...this.#handles];
+    const handles = [...this.#handles.values()];
     this.#handles.clear();
     await Promise.all(handles.map((handle) => handle.close()));
   }
@@ -65,8 +67,9 @@ export class Scene {
 
   /** One more handle, that knows all queues of the scene. */
   async open(): Promise<port.Engine> {
-    const handle = await this.#target.open();
-    this.#handles.add(handle);
+    const inner = await this.#target.open();
+    const handle = quietAfter(inner, this.#signal);
+    this.#handles.set(handle, inner);
     for (const queue of this.#queues.keys()) await handle.declare({ queue });
     return handle;
   }

@@ -1,5 +1,6 @@
 /** What the suites of engines and of locks have in common: how cases are run, left out and counted. */
-import { NotConforming } from "./expect.ts";
+import { isError } from "../domain/realms.ts";
+import { LeftOut, NotConforming } from "./expect.ts";
 
 export interface SuiteCase<S> {
   /** Unique in the suite; a skip names it. */
@@ -20,12 +21,12 @@ export type SuiteResult<C> =
   | { readonly case: C; readonly status: "skipped"; readonly reason: string };
 
 export interface SuiteOptions<C> {
-  readonly onResult?: (result: SuiteResult<C>) => void;
-  readonly filter?: (one: C) => boolean;
+  readonly onResult?: ((result: SuiteResult<C>) => void) | undefined;
+  readonly filter?: ((one: C) => boolean) | undefined;
   /** Cases that run at a time; each has names of its own. */
-  readonly concurrency?: number;
+  readonly concurrency?: number | undefined;
   /** A case that takes longer waits for something that never comes. */
-  readonly caseTimeoutMs?: number;
+  readonly caseTimeoutMs?: number | undefined;
 }
 
 export interface SuiteSummary<C> {
@@ -73,7 +74,8 @@ export async function playCase<S extends SuiteScene, C extends SuiteCase<S>>(
     await within(timeoutMs, beginAndRun(one, scene));
     return { case: one, status: "passed", ms: performance.now() - began };
   } catch (thrown) {
-    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+    if (thrown instanceof LeftOut) return { case: one, status: "skipped", reason: thrown.message };
+    const error = isError(thrown) ? thrown : new Error(String(thrown));
     return { case: one, status: "failed", ms: performance.now() - began, error };
   } finally {
     over.abort();

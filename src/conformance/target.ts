@@ -12,9 +12,9 @@ export interface ConformanceTarget {
    */
   readonly restart: (() => Promise<void>) | string;
   /** Names of cases with the reason for leaving them out. */
-  readonly skip?: Readonly<Record<string, string>>;
+  readonly skip?: Readonly<Record<string, string>> | undefined;
   /** The lease that is let run out: long enough for the store's slowest answer. Default 400. */
-  readonly leaseMs?: number;
+  readonly leaseMs?: number | undefined;
   /** The clock that the engine reads. Default: that of the system. */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
 }

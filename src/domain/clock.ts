@@ -34,6 +34,22 @@ export function pause(clock: Clock, delayMs: number): Promise<void> {
   });
 }
 
+/** Any long time will do: the timer only keeps the process alive. */
+const LONG_MS = 2 ** 30;
+
+/**
+ * Keeps the process alive until the work is over. Timers of a `Clock` do not, and a process that has nothing else to wait for would end in the
+ * middle of an `await`, with exit code 13. What is waited for in this way must end by itself.
+ */
+export async function stayingAlive<T>(work: Promise<T>): Promise<T> {
+  const alive = setInterval(() => undefined, LONG_MS);
+  try {
+    return await work;
+  } finally {
+    clearInterval(alive);
+  }
+}
+
 /** Time that has passed since `since`, by whichever clock says more. */
 export function elapsedMs(clock: Clock, since: Instant): number {
   return Math.max(clock.monotonic() - since.monotonic, clock.wall() - since.wall);
@@ -63,8 +79,13 @@ export const systemClock: Clock = {
   wall: () => Date.now(),
   monotonic: () => STARTED_AT + performance.now(),
   setTimer(delayMs, callback) {
-    const timer = setTimeout(callback, Math.min(Math.max(delayMs, 0), LONGEST_TIMER_MS));
-    timer.unref();
+    let timer: NodeJS.Timeout | undefined;
+    const wait = (leftMs: number): void => {
+      const step = Math.min(Math.max(leftMs, 0), LONGEST_TIMER_MS);
+      timer = setTimeout(leftMs > step ? () => wait(leftMs - step) : callback, step);
+      timer.unref();
+    };
+    wait(delayMs);
     return { cancel: () => clearTimeout(timer) };
   },
 };

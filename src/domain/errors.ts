@@ -9,6 +9,8 @@ export type ErrorCode =
   | "QUEUE_FULL"
   | "PARTLY_REFUSED"
   | "LEVELS_DIFFER"
+  | "QUEUE_MISSING"
+  | "QUEUE_NOT_EMPTY"
   | "LEASE_LOST"
   | "LOCK_BUSY"
   | "LOCK_LOST"
@@ -30,6 +32,7 @@ export type ErrorCode =
   | "STORE_TOO_NEW"
   | "STORE_TOO_OLD"
   | "ENGINE_MISSING"
+  | "NODE_TOO_OLD"
   | "CLOSED";
 
 export class BatonError extends Error {
@@ -42,22 +45,48 @@ export class BatonError extends Error {
   }
 }
 
+/** Waiting does not help: the program, or whoever runs the store, must change something first. */
+const LASTING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "INVALID_INPUT",
+  "LEVELS_DIFFER",
+  "LOCKS_ONLY",
+  "STORE_CORRUPT",
+  "STORE_TOO_NEW",
+  "STORE_TOO_OLD",
+  "ENGINE_MISSING",
+  "CLOSED",
+]);
+
+/** Whether the same call would fail in the same way later. What is not known may pass. */
+export function isLasting(error: unknown): boolean {
+  return error instanceof BatonError && LASTING.has(error.code);
+}
+
+/** Whether no answer came from the store. */
+export function isAway(error: unknown): boolean {
+  return error instanceof BatonError && (error.code === "STORE_UNAVAILABLE" || error.code === "OUTCOME_UNKNOWN");
+}
+
 /** A value that the caller gave is not allowed. Nothing was done. */
 export class InvalidInput extends BatonError {
   readonly field: string;
   readonly rule: string;
   readonly value: unknown;
+  readonly #said: string | undefined;
 
-  constructor(field: string, value: unknown, rule: string) {
-    super("INVALID_INPUT", `${field}: expected ${rule}; found ${show(value)}. Nothing was done.`);
+  /** @param said a sentence in place of the usual one, where what was found is not the point */
+  constructor(field: string, value: unknown, rule: string, said?: string) {
+    super("INVALID_INPUT", `${said ?? `${field}: expected ${rule}; found ${show(value)}.`} Nothing was done.`);
     this.field = field;
     this.rule = rule;
     this.value = value;
+    this.#said = said;
   }
 
   /** The same, with the place in a larger input before the field: `[3].level`. */
   at(place: string): InvalidInput {
-    return new InvalidInput(`${place}.${this.field}`, this.value, this.rule);
+    const said = this.#said === undefined ? undefined : `${place}: ${this.#said}`;
+    return new InvalidInput(`${place}.${this.field}`, this.value, this.rule, said);
   }
 }
 
@@ -176,6 +205,45 @@ export class SessionLost extends BatonError {
   }
 }
 
+/** The queue was never declared over this connection, or somebody has deleted it since. */
+export class QueueMissing extends BatonError {
+  readonly queue: string;
+
+  constructor(queue: string) {
+    super(
+      "QUEUE_MISSING",
+      `Queue ${show(queue)} is not in the store: it was deleted, or never declared. Nothing was done. The next submission makes it anew.`,
+    );
+    this.queue = queue;
+  }
+}
+
+/** What keeps a queue from being deleted. */
+export interface QueueContents {
+  /** Items that wait, also those that are delayed or wait out a back-off. */
+  readonly waiting: number;
+  /** Keys in work, or held. */
+  readonly leased: number;
+  readonly dead: number;
+}
+
+/** Only an empty queue is deleted, unless somebody says that what is in it may be lost. */
+export class QueueNotEmpty extends BatonError {
+  readonly queue: string;
+  readonly contents: QueueContents;
+
+  constructor(queue: string, contents: QueueContents) {
+    const { waiting, leased, dead } = contents;
+    super(
+      "QUEUE_NOT_EMPTY",
+      `Queue ${show(queue)} is not empty: ${waiting} item(s) wait, ${leased} key(s) are in work or held, and ${dead} item(s) are dead letters. ` +
+        "Nothing was deleted. Let workers finish it and drop its dead letters, or delete it with force, which loses all of them.",
+    );
+    this.queue = queue;
+    this.contents = contents;
+  }
+}
+
 /** The store's reply was lost: the change may or may not have happened. Repeating the call is safe. */
 export class OutcomeUnknown extends BatonError {
   constructor(what: string, options?: ErrorOptions) {
@@ -243,7 +311,8 @@ export function show(value: unknown): string {
   if (typeof value === "function") return "a function";
   let text: string;
   try {
-    text = JSON.stringify(value);
+    // Undefined for an object whose `toJSON` says so, whatever the types say.
+    text = JSON.stringify(value) ?? "a value that cannot be shown";
   } catch {
     return "a value that cannot be shown";
   }

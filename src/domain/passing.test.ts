@@ -8,12 +8,12 @@ test("A map that begins anew keeps what is in it", () => {
   const map = new PassingMap<number, string>();
   for (let number = 0; number < 10_000; number += 1) {
     map.set(number, `${number}`);
-    if (number >= 100) assert.equal(map.delete(number - 100), true);
+    if (number >= 100) assert.equal(map.delete(number - 100), true, "what was put in a hundred steps ago is there");
   }
   assert.equal(map.size, 100);
   assert.equal(map.get(9_900), "9900");
-  assert.equal(map.has(9_899), false);
-  assert.equal(map.delete(9_899), false);
+  assert.equal(map.has(9_899), false, "what was put in first has gone");
+  assert.equal(map.delete(9_899), false, "what has gone cannot be removed");
   assert.deepEqual(
     map.values(),
     Array.from({ length: 100 }, (_, index) => `${9_900 + index}`),

@@ -1,4 +1,5 @@
 import { InvalidInput } from "./errors.ts";
+import { isBytes } from "./realms.ts";
 
 /** Text is UTF-8 and stays text, so that JSON is not copied from string to bytes and back on the way. */
 export type Body = string | Uint8Array;
@@ -16,7 +17,7 @@ export const EMPTY_PAYLOAD: Payload = { type: TEXT_TYPE, body: "" };
 
 /** Bytes stay bytes unless a type is given with them; everything else becomes JSON. */
 export function encodePayload(value: unknown, type?: string): Payload {
-  if (value instanceof Uint8Array) return { type: type ?? BYTES_TYPE, body: value };
+  if (isBytes(value)) return { type: type ?? BYTES_TYPE, body: value };
   if (type !== undefined && !isJson(type)) {
     if (typeof value === "string") return { type, body: value };
     throw new InvalidInput("payload", value, `a string or bytes, because its content type is ${type}`);

@@ -13,6 +13,21 @@ describe("a retry policy", () => {
     assert.deepEqual(policy, { attempts: 1, backoffMs: 250, maxBackoffMs: 5_000, place: "yield" });
   });
 
+  test("a bound that was left out gives way to the one that was given", () => {
+    const hour = parseRetry({ backoff: "1h" });
+    assert.deepEqual([hour.backoffMs, hour.maxBackoffMs], [3_600_000, 3_600_000]);
+    const short = parseRetry({ maxBackoff: 200 });
+    assert.deepEqual([short.backoffMs, short.maxBackoffMs], [200, 200]);
+    const usual = parseRetry({ backoff: "10s" });
+    assert.deepEqual([usual.backoffMs, usual.maxBackoffMs], [10_000, 300_000]);
+  });
+
+  test("says which bounds contradict one another", () =>
+    assert.throws(() => parseRetry({ backoff: "1h", maxBackoff: "5m" }), {
+      code: "INVALID_INPUT",
+      message: /retry\.backoff: expected no more than retry\.maxBackoff, which is 5m; found "1h"/,
+    }));
+
   const bad: readonly (readonly [string, object])[] = [
     ["attempts", { attempts: 0 }],
     ["attempts", { attempts: 1.5 }],
@@ -21,6 +36,10 @@ describe("a retry policy", () => {
     ["backoff", { backoff: "soon" }],
     ["maxBackoff", { maxBackoff: -1 }],
     ["place", { place: "back" }],
+    ["backoff", { backoff: "1h", maxBackoff: "5m" }],
+    ["delay", { delay: "soon" }],
+    ["delay", { delay: "10s", backoff: "1s" }],
+    ["delay", { delay: "10s", maxBackoff: "1m" }],
   ];
   for (const [field, options] of bad) {
     test(`names the field when ${JSON.stringify(options)} is refused`, () => {
@@ -55,6 +74,18 @@ describe("back-off", () => {
     assert.equal(most(1_000), 1_000);
     const endless = parseRetry({ backoff: 100, maxBackoff: "36525d" });
     assert.ok(Number.isFinite(backoffMs(endless, 1_000, () => 1)));
+  });
+
+  test("is left out for a fixed delay", () => {
+    const fixed = parseRetry({ delay: "10s" });
+    assert.deepEqual(
+      [1, 2, 10].map((attempt) => backoffMs(fixed, attempt, () => 0.1)),
+      [10_000, 10_000, 10_000],
+    );
+    assert.equal(
+      backoffMs(parseRetry({ delay: 0 }), 1, () => 1),
+      0,
+    );
   });
 
   test("is none when none is asked for", () => {

@@ -2,6 +2,7 @@ import { type Duration, parseDuration } from "./duration.ts";
 import { InvalidInput } from "./errors.ts";
 import { LONGEST_LEASE_MS, SHORTEST_LEASE_MS } from "./lease.ts";
 import { checkLevels } from "./level.ts";
+import { checkOptions, type OptionNames } from "./options.ts";
 import { parseRetry, type RetryOptions, type RetryPolicy } from "./retry.ts";
 
 /**
@@ -14,29 +15,41 @@ const MODES: readonly string[] = ["fifo", "latest", "strict"] satisfies readonly
 
 export interface QueueOptions {
   /** Default `fifo`. A submission may choose its own. */
-  readonly mode?: Mode;
+  readonly mode?: Mode | undefined;
   /** Names, most urgent first. Stored with the queue when it is first used. Default high, normal, low. */
-  readonly levels?: readonly string[];
+  readonly levels?: readonly string[] | undefined;
   /** How long a worker holds a key without renewing. Default 30s. */
-  readonly lease?: Duration;
-  readonly retry?: RetryOptions;
-  readonly limits?: LimitOptions;
+  readonly lease?: Duration | undefined;
+  readonly retry?: RetryOptions | undefined;
+  readonly limits?: LimitOptions | undefined;
   /** How long a ready key of a less urgent level waits before it is taken out of turn. Default 1m. */
-  readonly patience?: Duration;
+  readonly patience?: Duration | undefined;
   /** How long an id is remembered after its item ended. Default 1d. */
-  readonly remember?: Duration;
+  readonly remember?: Duration | undefined;
   /** Keep how each item ended, also of items without an id, for this long. Default 0: not kept. */
-  readonly history?: Duration;
+  readonly history?: Duration | undefined;
 }
 
 export interface LimitOptions {
   /** Items that may wait for one key (mode fifo). Default 1,000,000. */
-  readonly perKey?: number;
+  readonly perKey?: number | undefined;
   /** Items that may wait in the whole queue. Default 10,000,000. */
-  readonly perQueue?: number;
+  readonly perQueue?: number | undefined;
   /** Bytes of one payload, and of one result. Default 262,144 (256 KiB). */
-  readonly payload?: number;
+  readonly payload?: number | undefined;
 }
+
+const QUEUE_OPTIONS: OptionNames<QueueOptions> = {
+  mode: true,
+  levels: true,
+  lease: true,
+  retry: true,
+  limits: true,
+  patience: true,
+  remember: true,
+  history: true,
+};
+const LIMIT_OPTIONS: OptionNames<LimitOptions> = { perKey: true, perQueue: true, payload: true };
 
 export interface QueueSettings {
   readonly mode: Mode;
@@ -53,7 +66,9 @@ export interface QueueSettings {
 }
 
 export function parseQueueOptions(options: QueueOptions = {}): QueueSettings {
+  checkOptions(options, QUEUE_OPTIONS);
   const { limits = {} } = options;
+  checkOptions(limits, LIMIT_OPTIONS, "limits");
   return {
     mode: checkMode(options.mode ?? "fifo"),
     levels: options.levels === undefined ? undefined : checkLevels(options.levels),

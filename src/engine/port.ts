@@ -8,8 +8,8 @@
  *   lost and the change may or may not have happened. Repeating the call is always safe.
  * - Entries of one batch are independent: one that is refused does not touch the others. Entries for one key
  *   take effect in the order given, and so do calls made one after the other through one handle.
- * - `declare` has resolved for a queue on this handle before any other method names that queue. If not, the call is
- *   refused with `InvalidInput`, and `queues` does not list it.
+ * - `declare` has resolved for a queue on this handle before any other method names that queue, except `queues` and `deleteQueue`. If not, and
+ *   when the queue was deleted since, the call is refused with `QueueMissing`, and `queues` does not list it. Leases on a deleted queue are lost.
  */
 import type { Instant } from "../domain/clock.ts";
 import type { BatonError } from "../domain/errors.ts";
@@ -25,6 +25,9 @@ export interface Engine {
   /** It can accept items within a transaction of the application (`Submission.transaction`). Others are never asked to. */
   readonly transactions?: boolean;
 
+  /** It grants runs of more than one item. Others are never asked to, and every run of theirs has one. */
+  readonly runs?: boolean;
+
   /**
    * Makes the queue known. Levels are stored by the first caller; a later one may leave them out, and is refused
    * with `LevelsDiffer` when it names others.
@@ -38,13 +41,18 @@ export interface Engine {
   submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]>;
 
   /**
-   * Takes up to `max` ready keys, each with its next item, under new leases. Resolves as soon as there is at least
+   * Takes up to `max` ready keys, each with a run of its next items, under new leases. Resolves as soon as there is at least
    * one, without polling; with none only when `signal` fires or has fired before. A grant that raced with the signal is still returned:
    * no lease is ever made that nobody hears of.
    *
    * Most urgent level first, then the key that became ready first, except that a worker may go on with the key that it
    * just settled for a moment (tens of milliseconds at most) while nothing more urgent is ready. Keys whose lease ran out are ready again. The attempt
    * counts up with each grant. Because a claim waits, calls made after it may take effect before it.
+   *
+   * A run has up to `items` items: the first that waits, and those behind it at its level that were never tried. An engine may grant fewer. The lease
+   * covers all of them, and the attempt counts for the first; the others are covered, not begun. While the lease lasts, only its holder ends what it
+   * covers, and whatever arrives joins behind it. When the lease is lost, the first covered item counts as lost (`Item.losses`), and until as many
+   * items of the key have ended as the lease covered, runs of the key have one item: so one item that kills its process costs no neighbour an attempt.
    */
   claim(request: ClaimRequest): Promise<readonly Grant[]>;
 
@@ -55,12 +63,17 @@ export interface Engine {
    */
   hold(request: HoldRequest): Promise<Lease | undefined>;
 
-  /** Moves deadlines. A lease that ran out is lost, also when nobody has taken the key yet. */
+  /**
+   * Moves deadlines. A lease that ran out is lost, also when nobody has taken the key yet. With `ended`, it ends these items of the run, counts the
+   * attempt of the one behind them, which runs now, and gives back what is behind that one.
+   */
   renew(renewals: readonly Renewal[]): Promise<readonly RenewResult[]>;
 
   /**
-   * Ends leases. `lost` means that the lease was not the current one, or had run out, and that nothing changed.
-   * The key's next item is ready in the same step.
+   * Ends leases, each with the item that ran last, and with those of its run that ended before it (`ended`). What the lease covered behind that item
+   * goes back untouched. `lost` means that the lease was not the current one, or had run out, and that nothing changed.
+   * The key's next item is ready in the same step. An attempt that came to nothing is noted with its item in that step too (`AttemptReport`),
+   * and so is one whose lease ran out, when it is found to have done so.
    */
   settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]>;
 
@@ -74,13 +87,21 @@ export interface Engine {
   outcome(request: OutcomeRequest): Promise<Outcome | undefined>;
 
   /**
-   * Takes back an item. One that waits is `cancelled` now. One that runs is `requested`: its worker learns it from its
-   * next renewal. `ended` and `missing` changed nothing.
+   * Takes back an item. One that waits is `cancelled` now. One that runs, or is covered by a lease, is `requested`: its worker learns it from its
+   * next renewal, and if it is not begun, it ends as cancelled with the lease. `ended` and `missing` changed nothing.
    */
   cancel(request: ItemRequest): Promise<CancelResult>;
 
   /** Stops handing out a queue, or one key of it, or goes on. What runs is left alone. Items are still accepted. */
   pause(request: PauseRequest): Promise<void>;
+
+  /**
+   * Removes a queue with all that is kept of it: levels, pauses, what is remembered of ended items. False: there was none. Refused with
+   * `QueueNotEmpty` while it has items, dead letters or leases; with `force` these go too. In one step for others: an item that is submitted
+   * meanwhile either keeps the queue from being deleted, or is refused, or is deleted by force. Calls that wait end with `QueueMissing`, in
+   * other processes within seconds. In a queue that is made anew under the name fences go on above those of before.
+   */
+  deleteQueue(request: DeleteQueueRequest): Promise<boolean>;
 
   /** All queues, or the one named, with their counts. Cheap whatever the backlog. */
   queues(request: { readonly queue?: string }): Promise<readonly QueueReport[]>;
@@ -99,6 +120,9 @@ export interface Engine {
 
   /** What an operator should know about this store: versions, durability, damage, things that linger. */
   check(): Promise<readonly Finding[]>;
+
+  /** Damage of which `check` tells and that can be repaired. Nothing is done before a repair is run. Left out where there is none of that kind. */
+  repairs?(): Promise<readonly Repair[]>;
 
   /** What of that whoever begins to work should hear of, as far as it is known without asking the store: what a power loss may take. */
   readonly caution?: Finding | undefined;
@@ -162,9 +186,13 @@ export interface ClaimRequest {
   readonly leaseMs: number;
   readonly patienceMs: number;
   readonly signal: AbortSignal;
+  /** So long at most until the signal fires, where that is known: what an engine leaves waiting at its store ends a little before. */
+  readonly waitMs?: number;
   readonly lost?: LostListener;
   /** An item that was begun must not begin again: nothing is handed out to this worker before it asks, nor begun before the store knows of it. */
   readonly once?: boolean;
+  /** The most items of a run. Left out: one. */
+  readonly items?: number;
 }
 
 export interface HoldRequest {
@@ -199,14 +227,27 @@ export interface Item {
   readonly level: string;
   readonly payload: Payload;
   readonly headers: Readonly<Record<string, string>> | undefined;
+  /** Somebody else has written over its headers: whoever asks for them is told this. */
+  readonly damage?: string;
   readonly submittedAt: number;
   /** 1 for the first. */
   readonly attempt: number;
+  /** How many of its attempts ended with a lost lease, if any: perhaps it is the item that kills its process. */
+  readonly losses?: number;
 }
 
 export interface Grant {
   readonly lease: Lease;
+  /** The first of the run, whose attempt is counted. */
   readonly item: Item;
+  /** The others that the lease covers, in order. Their attempt is the one that counts if they are begun. Left out: there are none. */
+  readonly behind?: readonly Item[];
+}
+
+/** An item of a run that ended while the run went on. One that the lease does not cover any more was reported before, and nothing happens to it. */
+export interface EndedItem {
+  readonly id: string;
+  readonly ending: Extract<Ending, { readonly type: "done" | "cancelled" }>;
 }
 
 export interface Renewal {
@@ -214,6 +255,8 @@ export interface Renewal {
   readonly leaseMs: number;
   /** Shown by inspection from now on. */
   readonly progress?: number;
+  /** Those of the run that ended before the one that runs now, in order. */
+  readonly ended?: readonly EndedItem[];
 }
 
 export type RenewResult =
@@ -221,8 +264,12 @@ export type RenewResult =
   | { readonly ok: false };
 
 export type Ending =
-  | { readonly type: "done"; readonly result?: Payload }
-  /** Try again after the delay. `keep`: what waits behind it on its key, at its level or below, waits too. */
+  /** `resultMissing`: why there is no result, where the work had one. Kept with the outcome in its place. */
+  | { readonly type: "done"; readonly result?: Payload; readonly resultMissing?: string }
+  /**
+   * Try again after the delay. `keep`: what waits behind it on its key, at its level or below, waits too. `yield`: these go on meanwhile, and it comes
+   * back before them; whether the one that was to begin next, and has not, still goes before it is the engine's.
+   */
   | { readonly type: "retry"; readonly delayMs: number; readonly place: "keep" | "yield"; readonly failure: Failure }
   | { readonly type: "dead"; readonly failure: Failure }
   | { readonly type: "cancelled" }
@@ -231,6 +278,9 @@ export type Ending =
 
 export interface Settlement {
   readonly lease: Lease;
+  /** Those of the run that ended before the last one, in order. */
+  readonly ended?: readonly EndedItem[];
+  /** Of the item behind them. `release`: it was not begun, or is not to count. */
   readonly ending: Ending;
 }
 
@@ -249,6 +299,11 @@ export interface PauseRequest {
   readonly queue: string;
   readonly key?: string;
   readonly paused: boolean;
+}
+
+export interface DeleteQueueRequest {
+  readonly queue: string;
+  readonly force: boolean;
 }
 
 export interface PageRequest {
@@ -277,6 +332,22 @@ export interface Outcome {
   readonly at: number;
   readonly attempt: number;
   readonly result?: Payload;
+  /** Of what is done: it had a result, which was not kept, and why. */
+  readonly resultMissing?: string;
+  readonly failure?: Failure;
+  /** Those of its attempts that came to nothing, as `ItemReport` has them; of a dead letter the last one too. */
+  readonly attempts?: readonly AttemptReport[];
+}
+
+/** An attempt that came to nothing. */
+export interface AttemptReport {
+  /** `lost`: its lease ran out before it was settled. `released`: given back, which does not count; the next attempt takes its place here. */
+  readonly end: "failed" | "lost" | "released";
+  readonly attempt: number;
+  /** When it ended. */
+  readonly at: number;
+  readonly worker: string;
+  /** Of one that failed: what was said, cut to a line or two, and its code. */
   readonly failure?: Failure;
 }
 
@@ -302,6 +373,10 @@ export interface ItemReport {
   /** When a delayed item, or one that waits out its back-off, may run. */
   readonly dueAt?: number;
   readonly running?: RunningReport;
+  /** Of an item that has not ended: how the last attempt failed that did, as its entry in `attempts` has it. */
+  readonly failure?: Failure;
+  /** The last few attempts that came to nothing, oldest first; left out when there are none. A dead letter that is tried again keeps them. */
+  readonly attempts?: readonly AttemptReport[];
   readonly outcome?: Outcome;
 }
 
@@ -314,6 +389,8 @@ export interface QueueReport {
   readonly delayed: number;
   readonly running: number;
   readonly dead: number;
+  /** What somebody else has done to it, in a sentence: something in the store cannot be read. The counts are of what can be. */
+  readonly damage?: string;
 }
 
 export interface KeyReport {
@@ -324,6 +401,8 @@ export interface KeyReport {
   readonly waiting: number;
   readonly delayed: number;
   readonly running?: RunningReport;
+  /** Why nobody can work on it: how it stands cannot be read. It is reported as blocked. */
+  readonly damage?: string;
 }
 
 export interface DeadReport {
@@ -334,7 +413,21 @@ export interface DeadReport {
   readonly attempt: number;
   readonly submittedAt: number;
   readonly failure: Failure;
+  /** The last few attempts, oldest first, as `ItemReport` has them. Left out in letters of an older version. */
+  readonly attempts?: readonly AttemptReport[];
   readonly payload: Payload;
+}
+
+/** Something in the store that is not as Baton writes it, and what can be done about it. */
+export interface Repair {
+  readonly subject: string;
+  /** What is wrong. */
+  readonly detail: string;
+  /** What `run` does, and what it means for the work. */
+  readonly action: string;
+  /** Of what is removed, if anything is: so that nothing is lost for good. */
+  readonly content?: Uint8Array;
+  run(): Promise<void>;
 }
 
 export interface Finding {

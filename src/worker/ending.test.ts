@@ -7,7 +7,7 @@ import { encodePayload } from "../domain/payload.ts";
 import { parseRetry } from "../domain/retry.ts";
 import type { Ending } from "../engine/port.ts";
 import { chooseEnding, endingOfExhausted, type EndingRules, type HandlerEnd } from "./ending.ts";
-import { Run } from "./run.ts";
+import { HeldItem } from "./held-item.ts";
 
 const RULES: EndingRules = {
   retry: parseRetry({ attempts: 3, backoff: 1_000, place: "yield" }),
@@ -16,7 +16,7 @@ const RULES: EndingRules = {
   random: () => 0.5,
 };
 
-function newRun(attempt = 1): Run {
+function newRun(attempt = 1): HeldItem {
   const clock = new ManualClock();
   const lease = { queue: "cars", key: "car1", fence: 7, since: instant(clock), handle: undefined };
   const payload = encodePayload(null);
@@ -30,11 +30,11 @@ function newRun(attempt = 1): Run {
     submittedAt: 0,
     attempt,
   };
-  return new Run({ lease, item }, 3_000, clock, () => undefined);
+  return new HeldItem({ lease, item }, 3_000, clock, () => undefined);
 }
 
-function choose(end: HandlerEnd, run: Run = newRun(), rules: Partial<EndingRules> = {}): Ending {
-  return chooseEnding(run, end, { ...RULES, ...rules });
+function choose(end: HandlerEnd, held: HeldItem = newRun(), rules: Partial<EndingRules> = {}): Ending {
+  return chooseEnding(held, end, { ...RULES, ...rules });
 }
 
 describe("an item whose handler returned", () => {
@@ -48,16 +48,38 @@ describe("an item whose handler returned", () => {
     });
   });
 
-  test("is done without a result that is too large or cannot be carried: the work is done all the same", () => {
-    for (const returned of ["x".repeat(30), 10n, () => 1]) assert.deepEqual(choose({ returned }), { type: "done" });
+  test("is done without a result that is too large or cannot be carried, and says so", () => {
+    const circle: { self?: unknown } = {};
+    circle.self = circle;
+    const thrower = {
+      toJSON: () => {
+        throw new Error("not for you");
+      },
+    };
+    const nothing = { toJSON: () => undefined };
+    const cases: readonly (readonly [unknown, RegExp])[] = [
+      ["x".repeat(30), /^it has 32 bytes, and limits\.payload of the queue is 20$/],
+      [new Uint8Array(21), /^it has 21 bytes/],
+      [10n, /^JSON cannot carry it: TypeError: Do not know how to serialize a BigInt$/],
+      [circle, /^JSON cannot carry it: TypeError: Converting circular structure to JSON$/],
+      [() => 1, /^JSON cannot carry it: it is a function$/],
+      [Symbol("s"), /^JSON cannot carry it: it is a symbol$/],
+      [thrower, /^JSON cannot carry it: Error: not for you$/],
+      [nothing, /^JSON cannot carry it: nothing is left of it$/],
+    ];
+    for (const [returned, reason] of cases) {
+      const ending = choose({ returned });
+      assert.ok(ending.type === "done" && ending.result === undefined);
+      assert.match(ending.resultMissing ?? "", reason);
+    }
   });
 
   test("is done, also when it was cancelled, timed out or stopped meanwhile", () => {
-    const run = newRun();
-    run.cancelled = true;
-    run.timedOut = true;
-    run.abort(new Stopping());
-    assert.deepEqual(choose({ returned: undefined }, run, { stopping: true }), { type: "done" });
+    const held = newRun();
+    held.cancelled = true;
+    held.timedOut = true;
+    held.abort(new Stopping());
+    assert.deepEqual(choose({ returned: undefined }, held, { stopping: true }), { type: "done" });
   });
 });
 
@@ -89,18 +111,18 @@ describe("an item whose handler threw", () => {
   });
 
   test("is cancelled when that was asked for, whatever it threw", () => {
-    const run = newRun(3);
-    run.cancelled = true;
-    run.abort(new Cancelled("a"));
-    for (const threw of [run.signal.reason, new Fatal("a"), undefined]) {
-      assert.deepEqual(choose({ threw }, run, { stopping: true }), { type: "cancelled" });
+    const held = newRun(3);
+    held.cancelled = true;
+    held.abort(new Cancelled("a"));
+    for (const threw of [held.signal.reason, new Fatal("a"), undefined]) {
+      assert.deepEqual(choose({ threw }, held, { stopping: true }), { type: "cancelled" });
     }
   });
 
   test("goes back without counting when its worker stops and told it so", () => {
-    const run = newRun(3);
-    run.abort(new Stopping());
-    assert.deepEqual(choose({ threw: run.signal.reason }, run, { stopping: true }), { type: "release" });
+    const held = newRun(3);
+    held.abort(new Stopping());
+    assert.deepEqual(choose({ threw: held.signal.reason }, held, { stopping: true }), { type: "release" });
   });
 
   test("counts when it failed by itself while its worker stops", () => {
@@ -108,11 +130,11 @@ describe("an item whose handler threw", () => {
   });
 
   test("counts when its time was up, and says so, also while its worker stops", () => {
-    const run = newRun();
-    run.timedOut = true;
-    run.abort(new HandlerTimeout(100));
+    const held = newRun();
+    held.timedOut = true;
+    held.abort(new HandlerTimeout(100));
     for (const stopping of [false, true]) {
-      const ending = choose({ threw: new Error("AbortError") }, run, { stopping });
+      const ending = choose({ threw: new Error("AbortError") }, held, { stopping });
       assert.ok(ending.type === "retry");
       assert.equal(ending.failure.code, "HANDLER_TIMEOUT");
     }

@@ -9,7 +9,8 @@ import type { Renewal, RenewResult } from "../engine/port.ts";
 import { memoryEngine } from "../engines/memory/index.ts";
 import type { WorkerEvent } from "./events.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
-import { Run } from "./run.ts";
+import { Outages } from "./outages.ts";
+import { HeldItem } from "./held-item.ts";
 
 const LEASE = 3_000;
 const RENEW_AFTER = 1_000;
@@ -30,7 +31,9 @@ beforeEach(() => {
 });
 
 function newKeeper(timeoutMs?: number): LeaseKeeper {
-  return new LeaseKeeper(engine, clock, LEASE, timeoutMs, (event) => events.push(event));
+  const emit = (event: WorkerEvent): void => void events.push(event);
+  const outages = new Outages(clock, emit);
+  return new LeaseKeeper({ engine, clock, emit, outages, random: () => 1 }, LEASE, timeoutMs);
 }
 
 function renewAll(renewals: readonly Renewal[]): Promise<readonly RenewResult[]> {
@@ -38,22 +41,58 @@ function renewAll(renewals: readonly Renewal[]): Promise<readonly RenewResult[]>
   return Promise.resolve(renewals.map(() => ({ ok: true, since, cancelRequested: false })));
 }
 
-function begin(key: string, since: Instant = instant(clock)): Run {
+function granted(key: string, since: Instant): HeldItem {
   const lease = { queue: "cars", key, fence: 7, since, handle: undefined };
-  const payload = encodePayload(null);
   const item = {
     id: key,
     queue: "cars",
     key,
     level: "normal",
-    payload,
+    payload: encodePayload(null),
     headers: undefined,
     submittedAt: 0,
     attempt: 1,
   };
-  const run = new Run({ lease, item }, LEASE, clock, (changed) => keeper.noteProgress(changed));
-  keeper.add(run);
-  return run;
+  return new HeldItem({ lease, item }, LEASE, clock, (changed) => keeper.noteProgress(changed));
+}
+
+function stalls(): (readonly string[])[] {
+  return events.flatMap((event) => (event.type === "stalled" ? [event.keys] : []));
+}
+
+describe("what a process that stood still held is named", () => {
+  test("also when the handler that blocked ends before the timer that is late", async () => {
+    const held = begin("car1");
+    void clock.stall(LEASE * 2);
+    keeper.remove(held);
+    await clock.pass(0);
+    assert.deepEqual(stalls(), [["car1"]]);
+  });
+
+  test("also when another run begins before the timer that is late", async () => {
+    begin("car1");
+    void clock.stall(LEASE * 2);
+    begin("car2");
+    await clock.pass(0);
+    assert.deepEqual(stalls(), [["car1", "car2"]]);
+  });
+
+  test("also what was granted meanwhile, and is heard of after the timer", async () => {
+    keeper.remove(begin("car1"));
+    await clock.pass(0);
+    const since = instant(clock);
+    await clock.stall(LEASE * 2);
+    assert.deepEqual(stalls(), [], "nothing was held, as far as was known");
+    keeper.add(granted("car2", since), granted("car3", since));
+    assert.deepEqual(stalls(), [["car2", "car3"]]);
+  });
+});
+
+function begin(key: string, since: Instant = instant(clock)): HeldItem {
+  const held = granted(key, since);
+  keeper.add(held);
+  keeper.began(held);
+  return held;
 }
 
 function told(): string[] {
@@ -66,14 +105,14 @@ function renewedKeys(): string[][] {
 
 describe("a lease that is kept", () => {
   test("is renewed at a third of its time, again and again", async () => {
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.pass(RENEW_AFTER - 1);
     assert.deepEqual(renewedKeys(), []);
     await clock.pass(1);
     assert.deepEqual(renewedKeys(), [["car1"]]);
     await clock.pass(LEASE * 10);
     assert.equal(engine.renewals.length, 31);
-    run.check();
+    held.check();
     assert.deepEqual(events, []);
   });
 
@@ -87,90 +126,90 @@ describe("a lease that is kept", () => {
   });
 
   test("is left alone when its run has ended", async () => {
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.pass(500);
-    keeper.remove(run);
+    keeper.remove(held);
     await clock.pass(LEASE * 2);
     assert.deepEqual(renewedKeys(), []);
-    assert.equal(run.signal.aborted, false);
+    assert.equal(held.signal.aborted, false, "the handler may go on");
   });
 
   test("is no loss when its run was settled while the renewal was under way", async () => {
     const reply = Promise.withResolvers<readonly RenewResult[]>();
     engine.onRenew = () => reply.promise;
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.pass(RENEW_AFTER);
-    keeper.remove(run);
+    keeper.remove(held);
     reply.resolve([{ ok: false }]);
     await clock.pass(0);
     assert.deepEqual(events, []);
-    assert.equal(run.lost, false);
+    assert.equal(held.lost, false, "the lease is not lost");
   });
 });
 
 describe("a lease that cannot be kept", () => {
   test("ends at its local deadline although the store is silent", async () => {
     engine.onRenew = never;
-    const run = begin("car1");
-    const { signal } = run;
+    const held = begin("car1");
+    const { signal } = held;
     await clock.pass(USABLE - 1);
-    run.check();
-    assert.equal(signal.aborted, false);
+    held.check();
+    assert.equal(signal.aborted, false, "the handler may go on");
     await clock.pass(1);
     assert.ok(signal.aborted && signal.reason instanceof LeaseLost);
-    assert.throws(() => run.check(), LeaseLost);
+    assert.throws(() => held.check(), LeaseLost);
     assert.deepEqual(told(), ["lost expired"]);
   });
 
   test("ends at its local deadline although a renewal arrives before the timer that is late", async () => {
     const reply = Promise.withResolvers<readonly RenewResult[]>();
     engine.onRenew = () => reply.promise;
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.pass(RENEW_AFTER);
     reply.resolve([{ ok: true, since: instant(clock), cancelRequested: false }]);
     await clock.stall(USABLE - RENEW_AFTER + 10);
-    assert.ok(run.signal.aborted && run.signal.reason instanceof LeaseLost);
-    assert.deepEqual(told(), ["lost expired"]);
+    assert.ok(held.signal.aborted && held.signal.reason instanceof LeaseLost);
+    assert.deepEqual(told(), ["stalled", "lost expired"]);
   });
 
   test("is asked for at once when somebody says that its key went to another, and is lost if the store says so too", async () => {
-    const run = begin("car1");
+    const held = begin("car1");
     const other = begin("car2");
-    keeper.doubt({ ...run.grant.lease, fence: run.fence + 1 });
+    keeper.doubt({ ...held.grant.lease, fence: held.fence + 1 });
     await clock.pass(0);
     assert.deepEqual(renewedKeys(), [], "that was another lease of the key");
     engine.onRenew = () => Promise.resolve([{ ok: false }]);
-    keeper.doubt({ ...run.grant.lease });
-    keeper.doubt({ ...run.grant.lease });
+    keeper.doubt({ ...held.grant.lease });
+    keeper.doubt({ ...held.grant.lease });
     await clock.pass(0);
-    assert.ok(run.signal.aborted && run.signal.reason instanceof LeaseLost);
+    assert.ok(held.signal.aborted && held.signal.reason instanceof LeaseLost);
     assert.deepEqual(told(), ["lost taken"]);
-    keeper.doubt(run.grant.lease);
+    keeper.doubt(held.grant.lease);
     engine.onRenew = renewAll;
     await clock.pass(RENEW_AFTER);
     assert.deepEqual(renewedKeys(), [["car1"], ["car2"]]);
     assert.deepEqual(told(), ["lost taken"]);
-    assert.equal(other.lost, false);
+    assert.equal(other.lost, false, "the other lease is not lost");
   });
 
   test("is kept when somebody says falsely that its key went to another", async () => {
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.pass(RENEW_AFTER / 2);
-    keeper.doubt(run.grant.lease);
+    keeper.doubt(held.grant.lease);
     await clock.pass(0);
     assert.deepEqual(renewedKeys(), [["car1"]]);
     await clock.pass(RENEW_AFTER);
     assert.deepEqual(renewedKeys(), [["car1"], ["car1"]]);
-    assert.equal(run.lost, false);
+    assert.equal(held.lost, false, "the lease is not lost");
     assert.deepEqual(told(), []);
   });
 
   test("that is not to be renewed any more is not renewed for what somebody says", async () => {
     keeper = newKeeper(100);
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.pass(100);
-    assert.ok(run.signal.reason instanceof HandlerTimeout);
-    keeper.doubt(run.grant.lease);
+    assert.ok(held.signal.reason instanceof HandlerTimeout);
+    keeper.doubt(held.grant.lease);
     await clock.pass(USABLE);
     assert.deepEqual(renewedKeys(), []);
     assert.deepEqual(told(), ["lost expired"]);
@@ -178,11 +217,11 @@ describe("a lease that cannot be kept", () => {
 
   test("is asked for again soon after a renewal failed, and ends at its deadline", async () => {
     engine.onRenew = () => Promise.reject(new Error("no connection"));
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.pass(RENEW_AFTER + LEASE / 12);
     assert.equal(engine.renewals.length, 2);
     await clock.pass(USABLE);
-    assert.ok(run.lost);
+    assert.ok(held.lost);
     assert.equal(told().filter((event) => event === "lost expired").length, 1);
     const tries = engine.renewals.length;
     await clock.pass(LEASE);
@@ -191,18 +230,18 @@ describe("a lease that cannot be kept", () => {
 
   test("is kept when the store answers again in time", async () => {
     engine.onRenew = () => Promise.reject(new Error("no connection"));
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.pass(RENEW_AFTER + LEASE / 12);
     engine.onRenew = renewAll;
     await clock.pass(LEASE * 3);
-    assert.equal(run.lost, false);
+    assert.equal(held.lost, false, "the lease is not lost");
   });
 
   test("is lost at once when the store says so", async () => {
     engine.onRenew = () => Promise.resolve([{ ok: false }]);
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.pass(RENEW_AFTER);
-    assert.ok(run.signal.reason instanceof LeaseLost);
+    assert.ok(held.signal.reason instanceof LeaseLost);
     assert.deepEqual(told(), ["lost taken"]);
   });
 
@@ -215,7 +254,7 @@ describe("a lease that cannot be kept", () => {
     const late = begin("car2", old);
     await clock.pass(USABLE - 1_500);
     assert.ok(late.lost);
-    assert.equal(young.lost, false);
+    assert.equal(young.lost, false, "the younger lease is not lost");
     // It was past a third when it came, so it was the first to be renewed too.
     assert.deepEqual(renewedKeys()[0], ["car2"]);
     assert.ok(!told().includes("stalled"), "a slow reply is no stall");
@@ -223,9 +262,9 @@ describe("a lease that cannot be kept", () => {
 
   test("is lost when the wall clock jumps: the machine may have slept", async () => {
     engine.onRenew = never;
-    const run = begin("car1");
+    const held = begin("car1");
     clock.stepWall(30_000);
-    assert.throws(() => run.check(), LeaseLost);
+    assert.throws(() => held.check(), LeaseLost);
     await clock.pass(RENEW_AFTER);
     assert.deepEqual(told(), ["lost expired"]);
     assert.deepEqual(renewedKeys(), []);
@@ -246,11 +285,11 @@ describe("a process that stood still", () => {
   });
 
   test("renews what is still certain", async () => {
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.stall(RENEW_AFTER + 600);
     assert.deepEqual(told(), ["stalled"]);
     assert.deepEqual(renewedKeys(), [["car1"]]);
-    run.check();
+    held.check();
   });
 
   test("is not told when a timer is late as timers are", async () => {
@@ -263,16 +302,26 @@ describe("a process that stood still", () => {
 describe("a handler's time", () => {
   test("ends with its signal, after which its lease is not renewed", async () => {
     keeper = newKeeper(1_500);
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.pass(1_499);
-    assert.equal(run.signal.aborted, false);
+    assert.equal(held.signal.aborted, false, "the handler may go on");
     await clock.pass(1);
-    assert.ok(run.timedOut && run.signal.reason instanceof HandlerTimeout);
+    assert.ok(held.timedOut && held.signal.reason instanceof HandlerTimeout);
     assert.deepEqual(renewedKeys(), [["car1"]]);
     // Renewed once, at a third, so it lasts until then and not longer.
     await clock.pass(LEASE);
-    assert.ok(run.lost);
+    assert.ok(held.lost);
     assert.deepEqual(renewedKeys(), [["car1"]]);
+  });
+
+  test("is not renewed either for progress that it reported just before", async () => {
+    keeper = newKeeper(500);
+    const held = begin("car1");
+    await clock.pass(400);
+    held.progress(0.5);
+    await clock.pass(LEASE);
+    assert.deepEqual(renewedKeys(), []);
+    assert.deepEqual(told(), ["lost expired"]);
   });
 
   test("ends in time although the timer waits for something later", async () => {
@@ -280,26 +329,26 @@ describe("a handler's time", () => {
     begin("car1");
     // Its time is up and it ignores that; what is next is its deadline.
     await clock.pass(2_000);
-    const run = begin("car2");
+    const held = begin("car2");
     await clock.pass(100);
-    assert.ok(run.timedOut);
+    assert.ok(held.timedOut);
   });
 
   test("is not the reason when the worker stopped before", async () => {
     keeper = newKeeper(100);
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.pass(50);
-    run.abort(new Stopping());
+    held.abort(new Stopping());
     await clock.pass(100);
-    assert.equal(run.timedOut, false);
-    assert.ok(run.signal.reason instanceof Stopping);
+    assert.equal(held.timedOut, false, "the handler has not run into its limit");
+    assert.ok(held.signal.reason instanceof Stopping);
   });
 });
 
 describe("progress", () => {
   test("waits for more, and goes out once with the last word", async () => {
-    const run = begin("car1");
-    for (const share of [0.1, 0.2, 0.3]) run.progress(share);
+    const held = begin("car1");
+    for (const share of [0.1, 0.2, 0.3]) held.progress(share);
     await clock.pass(199);
     assert.equal(engine.renewals.length, 0);
     await clock.pass(1);
@@ -307,15 +356,15 @@ describe("progress", () => {
       engine.renewals.map((batch) => batch.map(({ progress }) => progress)),
       [[0.3]],
     );
-    run.progress(0.4);
+    held.progress(0.4);
     await clock.pass(200);
     assert.equal(engine.renewals.length, 2);
   });
 
   test("is a renewal too: the next one is due a third later", async () => {
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.pass(700);
-    run.progress(0.5);
+    held.progress(0.5);
     await clock.pass(200 + RENEW_AFTER - 1);
     assert.equal(engine.renewals.length, 1);
     await clock.pass(1);
@@ -323,9 +372,9 @@ describe("progress", () => {
   });
 
   test("of a run that has ended goes nowhere", async () => {
-    const run = begin("car1");
-    keeper.remove(run);
-    run.progress(0.5);
+    const held = begin("car1");
+    keeper.remove(held);
+    held.progress(0.5);
     await clock.pass(LEASE);
     assert.equal(engine.renewals.length, 0);
   });
@@ -334,9 +383,9 @@ describe("progress", () => {
 describe("a cancelled item", () => {
   test("is told to its handler once, by a renewal", async () => {
     engine.onRenew = () => Promise.resolve([{ ok: true, since: instant(clock), cancelRequested: true }]);
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.pass(RENEW_AFTER * 3);
-    assert.ok(run.cancelled && run.signal.reason instanceof Cancelled);
+    assert.ok(held.cancelled && held.signal.reason instanceof Cancelled);
     assert.deepEqual(told(), ["cancelling"]);
   });
 });
@@ -345,12 +394,12 @@ describe("a keeper that was stopped", () => {
   test("renews nothing more, whatever the handlers that are left do", async () => {
     const reply = Promise.withResolvers<readonly RenewResult[]>();
     engine.onRenew = () => reply.promise;
-    const run = begin("car1");
+    const held = begin("car1");
     await clock.pass(RENEW_AFTER);
     keeper.stop();
     reply.resolve([{ ok: true, since: instant(clock), cancelRequested: false }]);
     await clock.pass(0);
-    run.progress(0.5);
+    held.progress(0.5);
     await clock.pass(LEASE * 2);
     assert.equal(engine.renewals.length, 1);
     assert.equal(clock.timers, 0);

@@ -4,13 +4,26 @@ import { renewAfterMs } from "../domain/lease.ts";
 import { PassingSet } from "../domain/passing.ts";
 import type { Engine, Lease, Renewal } from "../engine/port.ts";
 import type { WorkerEvent } from "./events.ts";
-import type { Run } from "./run.ts";
-import { StallWatch } from "./stall-watch.ts";
+import type { Outages } from "./outages.ts";
+import type { Finished } from "./run.ts";
+import type { HeldItem } from "./held-item.ts";
+import { isLate, type Stall, StallWatch } from "./stall-watch.ts";
 
 /** A progress report waits this long for others, so that a chatty handler does not become a chatty client. */
 const PROGRESS_DELAY_MS = 200;
-/** After a renewal that got no answer: soon again, the lease is running out. */
+/** After a renewal that got no answer: soon again, the lease is running out. At most this share of it, and at least half of that. */
 const RETRY_SHARE = 1 / 12;
+const DOING = "renewing leases";
+
+export interface KeeperParts {
+  readonly engine: Engine;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly emit: (event: WorkerEvent) => void;
+  readonly outages: Outages;
+  /** A renewal has told the store how these items of a run ended. */
+  readonly reported?: (finished: readonly Finished[]) => void;
+}
 
 /**
  * Keeps the leases of one worker: renews them in batches, ends them at their local deadline whatever the store
@@ -19,53 +32,78 @@ const RETRY_SHARE = 1 / 12;
  * lease that is older than those that are here already.
  */
 export class LeaseKeeper {
-  readonly #engine: Engine;
+  readonly #parts: KeeperParts;
   readonly #clock: Clock;
   readonly #leaseMs: number;
   readonly #timeoutMs: number | undefined;
   readonly #emit: (event: WorkerEvent) => void;
-  readonly #all = new PassingSet<Run>();
+  readonly #all = new PassingSet<HeldItem>();
   /** Those whose handler may still run into its timeout. */
-  readonly #timed = new Set<Run>();
-  readonly #withProgress = new Set<Run>();
+  readonly #timed = new Set<HeldItem>();
+  readonly #withProgress = new Set<HeldItem>();
   #progressDueAt = Infinity;
   #timer: Timer | undefined;
   #timerAt = Infinity;
   readonly #stalls = new StallWatch();
+  #lastStall: (Stall & { readonly endedAt: number }) | undefined;
+  /** When renewals that got no answer are tried again, all of them together. */
+  #againAt = 0;
 
-  constructor(
-    engine: Engine,
-    clock: Clock,
-    leaseMs: number,
-    timeoutMs: number | undefined,
-    emit: (event: WorkerEvent) => void,
-  ) {
-    this.#engine = engine;
-    this.#clock = clock;
+  constructor(parts: KeeperParts, leaseMs: number, timeoutMs: number | undefined) {
+    this.#parts = parts;
+    this.#clock = parts.clock;
     this.#leaseMs = leaseMs;
     this.#timeoutMs = timeoutMs;
-    this.#emit = emit;
+    this.#emit = parts.emit;
   }
 
-  add(run: Run): void {
-    run.renewDueAt = run.grant.lease.since.monotonic + renewAfterMs(this.#leaseMs);
-    run.isRenewed = true;
-    this.#all.add(run);
-    if (this.#timeoutMs !== undefined) this.#timed.add(run);
+  /** All that came with one answer, before any of it begins: a handler may block, and the others are held meanwhile. */
+  add(...heldItems: readonly HeldItem[]): void {
+    let first = Infinity;
+    for (const held of heldItems) {
+      held.renewDueAt = held.since.monotonic + renewAfterMs(this.#leaseMs);
+      held.isRenewed = true;
+      this.#all.add(held);
+      first = Math.min(first, this.#firstDate(held));
+    }
     // The next tick is rarely later than this run's first date, so most runs come and go without touching the timer.
-    if (this.#timerAt > this.#firstDate(run)) this.#arm();
+    if (!this.#noticeOverdue()) this.#noticeHeldMeanwhile(heldItems);
+    if (this.#timerAt > first) this.#arm();
   }
 
-  remove(run: Run): void {
-    run.isRenewed = false;
-    this.#all.delete(run);
-    if (this.#timeoutMs !== undefined) this.#timed.delete(run);
-    if (run.progressShare !== undefined) this.#withProgress.delete(run);
+  /** Its handler begins: from here on the timeout counts. */
+  began(held: HeldItem): void {
+    held.begin();
+    if (this.#timeoutMs === undefined || !this.#all.has(held)) return;
+    this.#timed.add(held);
+    if (this.#timerAt > this.#firstDate(held)) this.#arm();
   }
 
-  noteProgress(run: Run): void {
-    if (!run.isRenewed) return;
-    this.#withProgress.add(run);
+  /** Its handler goes on: if it lasts longer than a run may, the store hears of those that ended before it. */
+  reportInTime(held: HeldItem): void {
+    const at = held.run?.reportDueAt ?? Infinity;
+    if (at >= held.renewDueAt) return;
+    held.renewDueAt = at;
+    if (this.#timerAt > at) this.#arm();
+  }
+
+  remove(held: HeldItem): void {
+    // Before it is gone: it was held while the timer was late.
+    const wasLate = this.#noticeOverdue();
+    this.#drop(held);
+    if (wasLate) this.#arm();
+  }
+
+  #drop(held: HeldItem): void {
+    held.isRenewed = false;
+    this.#all.delete(held);
+    if (this.#timeoutMs !== undefined) this.#timed.delete(held);
+    if (held.progressShare !== undefined) this.#withProgress.delete(held);
+  }
+
+  noteProgress(held: HeldItem): void {
+    if (!held.isRenewed) return;
+    this.#withProgress.add(held);
     if (this.#progressDueAt !== Infinity) return;
     this.#progressDueAt = this.#clock.monotonic() + PROGRESS_DELAY_MS;
     this.#arm();
@@ -73,16 +111,16 @@ export class LeaseKeeper {
 
   /** Somebody says that the key of one of these went to somebody else. It may be wrong, and costs no more than a renewal then. */
   doubt({ key, fence }: Lease): void {
-    for (const run of this.#all) {
-      if (run.key !== key || run.fence !== fence) continue;
-      run.renewDueAt = this.#clock.monotonic();
+    for (const held of this.#all) {
+      if (held.key !== key || held.fence !== fence) continue;
+      held.renewDueAt = this.#clock.monotonic();
       this.#arm();
     }
   }
 
   /** What still runs is left to itself: its signal has fired, and its lease is to run out. */
   stop(): void {
-    for (const run of this.#all) run.isRenewed = false;
+    for (const held of this.#all) held.isRenewed = false;
     this.#all.clear();
     this.#timed.clear();
     this.#withProgress.clear();
@@ -91,6 +129,7 @@ export class LeaseKeeper {
   }
 
   #arm(): void {
+    this.#noticeOverdue();
     // What is due already is due now: a date in the past would look as if the timer had come late.
     const at = Math.max(this.#nextDue(), this.#clock.monotonic());
     if (at === this.#timerAt) return;
@@ -104,22 +143,23 @@ export class LeaseKeeper {
 
   #nextDue(): number {
     let at = this.#progressDueAt;
-    for (const run of this.#all) at = Math.min(at, this.#firstDate(run));
+    for (const held of this.#all) at = Math.min(at, this.#firstDate(held));
     return at;
   }
 
-  #firstDate(run: Run): number {
-    let at = run.deadline;
-    if (run.isRenewed) at = Math.min(at, run.renewDueAt);
-    if (this.#timed.has(run)) at = Math.min(at, run.startedAt + (this.#timeoutMs ?? Infinity));
+  #firstDate(held: HeldItem): number {
+    let at = held.deadline;
+    if (held.isRenewed) at = Math.min(at, held.renewDueAt);
+    if (this.#timed.has(held)) at = Math.min(at, held.startedAt + (this.#timeoutMs ?? Infinity));
     return at;
   }
 
   #tick(): void {
     const now = this.#clock.monotonic();
-    this.#noticeDelay(now - this.#timerAt);
-    this.#timer = undefined;
-    this.#timerAt = Infinity;
+    if (!this.#noticeOverdue()) {
+      this.#timer = undefined;
+      this.#timerAt = Infinity;
+    }
     // Deadlines first: after a stall nothing may be renewed, or settled, that is not certain any more.
     this.#endExpired();
     this.#endOverlong(now);
@@ -128,84 +168,129 @@ export class LeaseKeeper {
   }
 
   #endExpired(): void {
-    for (const run of this.#all) {
-      if (run.leftMs > 0) continue;
-      this.remove(run);
-      run.lose("its time ran out before it was renewed");
-      this.#emit({ type: "lost", item: run.grant.item, fence: run.fence, why: "expired" });
+    for (const held of this.#all) {
+      if (held.leftMs > 0) continue;
+      this.#drop(held);
+      held.lose("its time ran out before it was renewed");
+      this.#tellLoss(held, "expired");
     }
   }
 
-  #loseTaken(run: Run): void {
-    this.remove(run);
-    run.lose("the store no longer has it");
-    this.#emit({ type: "lost", item: run.grant.item, fence: run.fence, why: "taken" });
+  #loseTaken(held: HeldItem): void {
+    this.#drop(held);
+    held.lose("the store no longer has it");
+    this.#tellLoss(held, "taken");
+  }
+
+  #tellLoss(held: HeldItem, why: "expired" | "taken"): void {
+    if (held.takeLoss()) this.#emit({ type: "lost", item: held.grant.item, fence: held.fence, why });
   }
 
   #endOverlong(now: number): void {
     if (this.#timeoutMs === undefined) return;
-    for (const run of this.#timed) {
-      if (run.startedAt + this.#timeoutMs > now) continue;
-      this.#timed.delete(run);
+    for (const held of this.#timed) {
+      if (held.startedAt + this.#timeoutMs > now) continue;
+      this.#timed.delete(held);
       // Not renewed from here on: a handler that ignores its signal loses the key in a lease's time.
-      run.isRenewed = false;
+      held.isRenewed = false;
+      this.#withProgress.delete(held);
       // A run that was told to end for another reason before, ends for that reason: a stop burns no attempt.
-      run.timedOut = !run.signal.aborted;
-      run.abort(new HandlerTimeout(this.#timeoutMs));
+      held.timedOut = !held.signal.aborted;
+      held.abort(new HandlerTimeout(this.#timeoutMs));
     }
   }
 
   #renewDue(now: number): void {
-    const due = new Set<Run>();
+    const due = new Set<HeldItem>();
     if (this.#progressDueAt <= now) {
       this.#progressDueAt = Infinity;
-      for (const run of this.#withProgress) due.add(run);
+      for (const held of this.#withProgress) due.add(held);
       this.#withProgress.clear();
     }
-    for (const run of this.#all) {
-      if (run.isRenewed && run.renewDueAt <= now) due.add(run);
+    for (const held of this.#all) {
+      if (held.isRenewed && held.renewDueAt <= now) due.add(held);
     }
     if (due.size === 0) return;
-    for (const run of due) run.renewDueAt = now + renewAfterMs(this.#leaseMs);
+    for (const held of due) held.renewDueAt = now + renewAfterMs(this.#leaseMs);
     void this.#renew([...due]);
   }
 
-  async #renew(runs: readonly Run[]): Promise<void> {
-    const renewals = runs.map((run): Renewal => {
-      const { lease } = run.grant;
-      return run.progressShare === undefined
-        ? { lease, leaseMs: this.#leaseMs }
-        : { lease, leaseMs: this.#leaseMs, progress: run.progressShare };
-    });
+  async #renew(heldItems: readonly HeldItem[]): Promise<void> {
+    const renewals = heldItems.map((held) => this.#renewal(held));
     try {
-      const results = await this.#engine.renew(renewals);
+      const results = await this.#parts.engine.renew(renewals);
+      // An answer may come before the timer that is late: whom the stall hurt is told before they are lost.
+      this.#noticeOverdue();
+      this.#parts.outages.worked(DOING);
       // The timer may be late. What was not certain for a moment is over, although the store would go on.
       this.#endExpired();
-      for (const [index, run] of runs.entries()) {
+      for (const [index, held] of heldItems.entries()) {
         const result = results[index];
         // A run that ended meanwhile is settled, and so not renewable: that is no loss.
-        if (!this.#all.has(run) || result === undefined) continue;
+        if (!this.#all.has(held) || result === undefined) continue;
         if (!result.ok) {
-          this.#loseTaken(run);
+          this.#loseTaken(held);
           continue;
         }
-        run.renewed(result.since);
-        if (result.cancelRequested && !run.cancelled) {
-          run.cancelled = true;
-          run.abort(new Cancelled(run.grant.item.id));
-          this.#emit({ type: "cancelling", item: run.grant.item });
+        held.renewed(result.since);
+        this.#reported(held);
+        if (result.cancelRequested && !held.cancelled) {
+          held.cancelled = true;
+          held.abort(new Cancelled(held.grant.item.id));
+          this.#emit({ type: "cancelling", item: held.grant.item });
         }
       }
     } catch (error) {
-      this.#emit({ type: "trouble", doing: "renewing leases", error });
-      const soon = this.#clock.monotonic() + this.#leaseMs * RETRY_SHARE;
-      for (const run of runs) run.renewDueAt = soon;
+      this.#parts.outages.failed(DOING, error);
+      this.#renewAgain(heldItems);
     }
     this.#arm();
   }
 
-  #noticeDelay(lateMs: number): void {
+  #renewal({ grant: { lease }, progressShare: progress, run }: HeldItem): Renewal {
+    const report = run?.report();
+    // The store gives back what is behind the item, so nothing of it may begin any more.
+    run?.close();
+    return { lease, leaseMs: this.#leaseMs, ...(progress === undefined ? {} : { progress }), ...report };
+  }
+
+  #reported({ run }: HeldItem): void {
+    const finished = run?.reported() ?? [];
+    if (finished.length > 0) this.#parts.reported?.(finished);
+  }
+
+  /** Together with others that failed, so that an outage is not asked about once for each lease. */
+  #renewAgain(heldItems: readonly HeldItem[]): void {
+    const now = this.#clock.monotonic();
+    if (this.#againAt <= now) this.#againAt = now + this.#leaseMs * RETRY_SHARE * (0.5 + this.#parts.random() / 2);
+    for (const held of heldItems) held.renewDueAt = this.#againAt;
+  }
+
+  /** The timer should have fired long ago: this process stood still. Told before anything is changed that was held meanwhile. */
+  #noticeOverdue(): boolean {
+    const now = this.#clock.monotonic();
+    const lateMs = now - this.#timerAt;
+    if (!isLate(lateMs, this.#leaseMs)) return false;
     const stall = this.#stalls.end(lateMs, this.#leaseMs);
-    if (stall !== undefined) this.#emit({ type: "stalled", ...stall, keys: [...this.#all].map((run) => run.key) });
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#timerAt = Infinity;
+    if (stall === undefined) return true;
+    this.#lastStall = { ...stall, endedAt: now };
+    if (this.#all.size > 0) this.#tellStall(stall, this.#all.values());
+    return true;
+  }
+
+  /** What was granted while this process stood still comes after the timer that was late: it was held, too, and may be over. */
+  #noticeHeldMeanwhile(heldItems: readonly HeldItem[]): void {
+    const stall = this.#lastStall;
+    if (stall === undefined) return;
+    const over = heldItems.filter(({ since, leftMs }) => since.monotonic < stall.endedAt && leftMs <= 0);
+    if (over.length > 0) this.#tellStall(stall, over);
+  }
+
+  #tellStall({ lateMs, cause }: Stall, heldItems: readonly HeldItem[]): void {
+    for (const held of heldItems) held.stalled = true;
+    this.#emit({ type: "stalled", lateMs, cause, keys: heldItems.map(({ key }) => key) });
   }
 }

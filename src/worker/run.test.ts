@@ -1,104 +1,82 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { ManualClock } from "../../test/manual-clock.ts";
-import { instant } from "../domain/clock.ts";
-import { LeaseLost, Stopping } from "../domain/errors.ts";
-import { encodePayload } from "../domain/payload.ts";
+import { grant } from "../../test/random/client/parts/granted-run.ts";
+import type { Item } from "../engine/port.ts";
 import { Run } from "./run.ts";
 
-const LEASE = 3_000;
-/** The lease without its margin of half a second. */
-const USABLE = 2_500;
+const SINCE = 1_000;
+const DONE = { type: "done" } as const;
 
-function newRun(clock: ManualClock, onProgress: (run: Run) => void = () => undefined): Run {
-  const lease = { queue: "cars", key: "car1", fence: 7, since: instant(clock), handle: undefined };
-  const payload = encodePayload(null);
-  const item = {
-    id: "a",
-    queue: "cars",
-    key: "car1",
-    level: "normal",
-    payload,
-    headers: undefined,
-    submittedAt: 0,
-    attempt: 1,
-  };
-  return new Run({ lease, item }, LEASE, clock, onProgress);
+/** Its items are called a, a2, a3 and so on. */
+function runOf(count: number): { readonly run: Run; readonly items: readonly Item[] } {
+  const granted = grant("a", { monotonic: SINCE, wall: 0 });
+  const behind = Array.from({ length: count - 1 }, (_, index) => ({ ...granted.item, id: `a${index + 2}` }));
+  const run = new Run({ ...granted, ...(count === 1 ? {} : { behind }) });
+  return { run, items: [granted.item, ...behind] };
+}
+
+function ended(...ids: readonly string[]): { readonly ended: readonly unknown[] } {
+  return { ended: ids.map((id) => ({ id, ending: DONE })) };
 }
 
 describe("a run", () => {
-  test("is certain until its lease, less the margin, has passed since before it was asked for", async () => {
-    const clock = new ManualClock();
-    const run = newRun(clock);
-    assert.equal(run.leftMs, USABLE);
-    await clock.pass(USABLE - 1);
-    run.check();
-    await clock.pass(1);
-    assert.throws(() => run.check(), LeaseLost);
-    assert.equal(run.leftMs, 0);
+  test("goes from item to item, and its report names those that ended", () => {
+    const { run, items } = runOf(3);
+    const [first, second, third] = items as [Item, Item, Item];
+    assert.deepEqual(run.report(), ended(), "what is behind the first is to go back");
+    assert.equal(run.next(first, DONE, SINCE), second);
+    assert.deepEqual(run.report(), ended("a"));
+    assert.equal(run.next(second, DONE, SINCE + 1), third);
+    assert.deepEqual(run.report(), ended("a", "a2"));
+    assert.equal(run.next(third, DONE, SINCE + 2), undefined);
+    assert.deepEqual(run.report(), ended("a", "a2"), "the last one is settled by itself");
   });
 
-  test("stays lost, also when the clock is set back or a renewal comes late", async () => {
-    const clock = new ManualClock();
-    const run = newRun(clock);
-    clock.stepWall(60_000);
-    assert.throws(() => run.check(), LeaseLost);
-    clock.stepWall(-60_000);
-    run.renewed(instant(clock));
-    assert.throws(() => run.check(), LeaseLost);
-    assert.equal(run.leftMs, 0);
+  test("begins no further item once 50 ms have passed since it was asked for", () => {
+    const { run, items } = runOf(3);
+    const [first, second] = items as [Item, Item];
+    assert.equal(run.next(first, DONE, SINCE + 49), second);
+    assert.equal(run.next(second, DONE, SINCE + 50), undefined);
+    assert.deepEqual(run.report(), ended("a"));
   });
 
-  test("is certain anew from when the renewal was sent, with a larger margin when that took long", async () => {
-    const clock = new ManualClock();
-    const run = newRun(clock);
-    await clock.pass(1_000);
-    const since = instant(clock);
-    await clock.pass(300);
-    run.renewed(since);
-    assert.equal(run.leftMs, LEASE - 600 - 300);
+  test("begins nothing any more when it was closed", () => {
+    const { run, items } = runOf(3);
+    const [first, second] = items as [Item, Item];
+    assert.equal(run.next(first, DONE, SINCE), second);
+    run.close();
+    assert.equal(run.next(second, DONE, SINCE), undefined);
+    assert.deepEqual(run.report(), ended("a"), "the store has not answered");
   });
 
-  test("is not shortened by a reply that was overtaken", async () => {
-    const clock = new ManualClock();
-    const run = newRun(clock);
-    const old = instant(clock);
-    await clock.pass(1_000);
-    run.renewed(instant(clock));
-    run.renewed(old);
-    assert.equal(run.leftMs, USABLE);
+  test("tells what has ended until the store has answered, and that it has once", () => {
+    const { run, items } = runOf(3);
+    const [first, second] = items as [Item, Item];
+    run.next(first, DONE, SINCE);
+    run.close();
+    assert.deepEqual(run.report(), ended("a"));
+    assert.deepEqual(run.report(), ended("a"), "a renewal that got no answer is repeated");
+    assert.deepEqual(run.reported(), [{ item: first, ending: DONE }]);
+    assert.deepEqual(run.reported(), [], "the answer to the repetition is no news");
+    assert.deepEqual(run.finished, []);
+    assert.deepEqual(run.report(), {}, "only the second is left");
+    assert.equal(run.next(second, DONE, SINCE), undefined);
   });
 
-  test("makes its signal when it is asked for, also after it fired", () => {
-    const clock = new ManualClock();
-    const early = newRun(clock);
-    const { signal } = early;
-    assert.equal(signal.aborted, false);
-    early.lose("somebody took it");
-    assert.ok(signal.aborted && signal.reason instanceof LeaseLost);
-
-    const late = newRun(clock);
-    late.abort(new Stopping());
-    assert.ok(late.signal.aborted && late.signal.reason instanceof Stopping);
-    assert.equal(late.signal, late.signal);
+  test("is reported 50 ms after it was asked for, if anything has ended", () => {
+    const { run, items } = runOf(2);
+    const [first] = items as [Item];
+    assert.equal(run.reportDueAt, Infinity);
+    run.next(first, DONE, SINCE + 10);
+    assert.equal(run.reportDueAt, SINCE + 50);
+    run.reported();
+    assert.equal(run.reportDueAt, Infinity);
   });
 
-  test("tells the first reason, except that a lost lease is always told by check", () => {
-    const run = newRun(new ManualClock());
-    const stopping = new Stopping();
-    run.abort(stopping);
-    run.abort(new Error("later"));
-    assert.throws(() => run.check(), stopping);
-    run.lose("time ran out");
-    assert.throws(() => run.check(), LeaseLost);
-    // An AbortSignal cannot change its mind.
-    assert.equal(run.signal.aborted, true);
-  });
-
-  test("takes progress from 0 to 1 and tells it on", () => {
-    const told: (number | undefined)[] = [];
-    const run = newRun(new ManualClock(), (changed) => told.push(changed.progressShare));
-    for (const share of [0.4, -1, 2, Number.NaN, Number.POSITIVE_INFINITY]) run.progress(share);
-    assert.deepEqual(told, [0.4, 0, 1]);
+  test("of one item has nothing to report", () => {
+    const { run, items } = runOf(1);
+    assert.deepEqual(run.report(), {});
+    assert.equal(run.next(items[0] as Item, DONE, SINCE), undefined);
+    assert.deepEqual(run.report(), {});
   });
 });

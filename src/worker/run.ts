@@ -1,120 +1,72 @@
-import { type Clock, type Instant, instant } from "../domain/clock.ts";
-import { LeaseLost } from "../domain/errors.ts";
-import { leaseLeftMs, leaseMarginMs } from "../domain/lease.ts";
-import type { Grant } from "../engine/port.ts";
+import type { EndedItem, Grant, Item, Lease } from "../engine/port.ts";
 
-/** What a handler gets beside the item. */
-export interface HeldLease {
-  readonly queue: string;
-  readonly key: string;
-  /** Greater than every earlier fence of this key. Store it with what you write, and refuse writes under a lower one. */
-  readonly fence: number;
-  /** Fires when the lease is lost, the item is cancelled, the handler's time is up or the worker stops. */
-  readonly signal: AbortSignal;
-  /** Milliseconds for which the lease is certain without a further renewal. */
-  readonly leftMs: number;
-  /** Throws `LeaseLost`, or the reason of the signal, unless the lease is certain at this moment. */
-  check(): void;
-  /** From 0 to 1; shown by inspection, sent with a renewal. */
-  progress(share: number): void;
+/**
+ * A further item begins only so long after the lease was asked for: so late, at most, are a pause, a cancel, or something more urgent
+ * that comes while a run lasts. A settlement and a claim in this time cost next to nothing.
+ */
+export const RUN_MS = 50;
+
+/** An item that ended while its run went on. */
+export interface Finished {
+  readonly item: Item;
+  readonly ending: EndedItem["ending"];
 }
 
 /**
- * One item in work.
+ * The items of a key that one lease covers, worked off one after the other.
  *
- *   running ──handler ends──▶ ended          (settled by the worker, if the lease is still certain)
- *      └────deadline, or the store says so──▶ lost   (signal fires; whatever the handler returns is discarded)
- *
- * A cancel, a timeout or a stop only fires the signal: the run goes on until its handler returns.
+ *   open ──an item is done, and there is time──▶ open    (the next one begins)
+ *     └────a failure, a stop, no time, a report by renewal──▶ closed    (what has not begun goes back with the lease)
  */
-export class Run implements HeldLease {
-  readonly grant: Grant;
-  readonly startedAt: number;
-  readonly leaseMs: number;
-  /** By the monotonic clock. */
-  renewDueAt = 0;
-  /** Its lease is renewed when that is due. */
-  isRenewed = false;
-  lost = false;
-  cancelled = false;
-  timedOut = false;
-  progressShare: number | undefined;
-  #since: Instant;
-  #marginMs: number;
-  /** Made when first asked for: most handlers never look, and a controller costs more than the rest of a run. */
-  #controller: AbortController | undefined;
-  #reason: Error | undefined;
-  readonly #clock: Clock;
-  readonly #onProgress: (run: Run) => void;
+export class Run {
+  readonly lease: Lease;
+  readonly first: Item;
+  #behind: readonly Item[];
+  #begun = 0;
+  readonly #finished: Finished[] = [];
+  /** For all that the store knows, the lease covers more than the item that runs. */
+  #isCovering: boolean;
 
-  constructor(grant: Grant, leaseMs: number, clock: Clock, onProgress: (run: Run) => void) {
-    this.grant = grant;
-    this.leaseMs = leaseMs;
-    this.startedAt = clock.monotonic();
-    this.#since = grant.lease.since;
-    this.#marginMs = leaseMarginMs(leaseMs);
-    this.#clock = clock;
-    this.#onProgress = onProgress;
+  constructor({ lease, item, behind = [] }: Grant) {
+    this.lease = lease;
+    this.first = item;
+    this.#behind = behind;
+    this.#isCovering = behind.length > 0;
   }
 
-  get queue(): string {
-    return this.grant.lease.queue;
+  /** Those that the store has not heard of, as of now. */
+  get finished(): readonly Finished[] {
+    return [...this.#finished];
   }
 
-  get key(): string {
-    return this.grant.lease.key;
+  /** The item that may begin after this one. Undefined: the run is over, and this item's end is its last. */
+  next(item: Item, ending: Finished["ending"], now: number): Item | undefined {
+    const next = now - this.lease.since.monotonic < RUN_MS ? this.#behind[this.#begun] : undefined;
+    if (next === undefined) return undefined;
+    this.#begun += 1;
+    this.#finished.push({ item, ending });
+    return next;
   }
 
-  get fence(): number {
-    return this.grant.lease.fence;
+  /** If an item runs by then, the store is to hear of those that ended before it. */
+  get reportDueAt(): number {
+    return this.#finished.length > 0 ? this.lease.since.monotonic + RUN_MS : Infinity;
   }
 
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.#reason !== undefined) this.#controller.abort(this.#reason);
-    }
-    return this.#controller.signal;
+  /** Nothing begins any more. */
+  close(): void {
+    this.#behind = [];
   }
 
-  get leftMs(): number {
-    return this.lost ? 0 : Math.max(0, leaseLeftMs(this.#clock, this.#since, this.leaseMs, this.#marginMs));
+  /** What a report says of it: nothing, for one item alone. */
+  report(): { readonly ended?: readonly EndedItem[] } {
+    if (!this.#isCovering) return {};
+    return { ended: this.#finished.map(({ item, ending }) => ({ id: item.id, ending })) };
   }
 
-  /** By the monotonic clock; the wall clock may make it earlier, never later. */
-  get deadline(): number {
-    return this.#since.monotonic + this.leaseMs - this.#marginMs;
-  }
-
-  check(): void {
-    if (!this.lost && this.leftMs <= 0) this.lose("its time ran out before it was renewed");
-    if (this.#reason !== undefined) throw this.#reason;
-  }
-
-  progress(share: number): void {
-    if (!Number.isFinite(share)) return;
-    this.progressShare = Math.min(1, Math.max(0, share));
-    this.#onProgress(this);
-  }
-
-  /** The store moved the deadline. A slow way to the store asks for a larger margin. */
-  renewed(since: Instant): void {
-    // Replies may overtake one another: an old one does not take back what a newer one gave.
-    if (since.monotonic < this.#since.monotonic) return;
-    const roundTripMs = instant(this.#clock).monotonic - since.monotonic;
-    this.#since = since;
-    this.#marginMs = leaseMarginMs(this.leaseMs, roundTripMs);
-  }
-
-  lose(why: string): void {
-    if (this.lost) return;
-    this.lost = true;
-    this.abort(new LeaseLost(this.queue, this.key, this.fence, why));
-  }
-
-  /** The first reason stays, except that a lost lease is always told. */
-  abort(reason: Error): void {
-    if (this.#reason === undefined || reason instanceof LeaseLost) this.#reason = reason;
-    this.#controller?.abort(this.#reason);
+  /** The store has heard of all that ended so far, and that nothing follows the item that runs. Those that are news: two answers may say so. */
+  reported(): readonly Finished[] {
+    this.#isCovering = false;
+    return this.#finished.splice(0);
   }
 }

@@ -1,33 +1,46 @@
+import { Backoff } from "../domain/backoff.ts";
 import { Closed } from "../domain/errors.ts";
-import { type Clock, pause } from "../domain/clock.ts";
 import type { Engine, Settlement, SettleResult } from "../engine/port.ts";
-import type { WorkerEvent } from "./events.ts";
-import type { Run } from "./run.ts";
+import type { Outages } from "./outages.ts";
+import type { HeldItem } from "./held-item.ts";
 
 export interface Settled {
-  readonly run: Run;
+  readonly held: HeldItem;
   readonly settlement: Settlement;
 }
 
 /** Between two tries to settle while the store does not answer. */
-const PAUSE_MS = 100;
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 1_000;
+/** The last try is made so long before the leases end: a settlement that comes later is refused. */
+const LAST_TRY_MS = 100;
+const DOING = "settling items";
+
+/** The lease lasts for another try. */
+export function isCertain(held: HeldItem): boolean {
+  return held.leftMs > LAST_TRY_MS;
+}
 
 /**
  * Settles, and tries again while the store is out of reach, for as long as the leases are certain. Repeating is
  * safe: a settlement that did happen is refused the second time and changes nothing.
  */
 export async function settleUntilCertain(
-  parts: { readonly engine: Engine; readonly clock: Clock; readonly emit: (event: WorkerEvent) => void },
+  parts: { readonly engine: Engine; readonly outages: Outages; readonly random: () => number },
   settled: readonly Settled[],
 ): Promise<readonly SettleResult[]> {
+  const backoff = new Backoff(parts.random, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
   for (;;) {
     try {
-      return await parts.engine.settle(settled.map((one) => one.settlement));
+      const results = await parts.engine.settle(settled.map((one) => one.settlement));
+      parts.outages.worked(DOING);
+      return results;
     } catch (error) {
       if (error instanceof Closed) return settled.map(() => "lost");
-      parts.emit({ type: "trouble", doing: "settling items", error });
-      if (settled.every(({ run }) => run.leftMs <= PAUSE_MS)) return settled.map(() => "lost");
-      await pause(parts.clock, PAUSE_MS);
+      parts.outages.failed(DOING, error);
+      const leftMs = Math.max(...settled.map(({ held }) => held.leftMs)) - LAST_TRY_MS;
+      if (leftMs <= 0) return settled.map(() => "lost");
+      await parts.outages.pause(Math.min(backoff.next(), leftMs));
     }
   }
 }

@@ -18,9 +18,9 @@ export class StallWatch {
     this.#loop = performance.eventLoopUtilization();
   }
 
-  /** It fired. Undefined: early enough for a lease of this length. */
+  /** It fired, or should have. Undefined: early enough for a lease of this length. */
   end(lateMs: number, leaseMs: number): Stall | undefined {
-    if (lateMs < Math.max(LATE_MS, leaseMs * LATE_SHARE)) return undefined;
+    if (!isLate(lateMs, leaseMs)) return undefined;
     // A loop that was blocked counts the time as active; a process that was stopped was nearly always waiting.
     const { active } = performance.eventLoopUtilization(this.#loop);
     return {
@@ -28,4 +28,9 @@ export class StallWatch {
       cause: active > lateMs * 0.8 ? "event loop blocked" : "process suspended",
     };
   }
+}
+
+/** Whether a lease of this length may have suffered. */
+export function isLate(lateMs: number, leaseMs: number): boolean {
+  return lateMs >= Math.max(LATE_MS, leaseMs * LATE_SHARE);
 }

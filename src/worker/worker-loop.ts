@@ -1,20 +1,27 @@
-import type { Clock } from "../domain/clock.ts";
+import type { Clock, Timer } from "../domain/clock.ts";
 import { PassingSet } from "../domain/passing.ts";
 import type { RetryPolicy } from "../domain/retry.ts";
 import { Stopping } from "../domain/errors.ts";
-import type { Ending, Engine, Grant, Lease } from "../engine/port.ts";
+import type { Ending, Engine, Grant, Item, Lease } from "../engine/port.ts";
+import { Claims, type Wanted } from "./claims.ts";
 import { chooseEnding, endingOfExhausted, type HandlerEnd } from "./ending.ts";
-import type { WorkerEvent } from "./events.ts";
-import { type Handler, WorkItem } from "./handler.ts";
+import { tellMissing, type WorkerEvent } from "./events.ts";
+import { GrantedItem, type Handler } from "./handler.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
-import { Run } from "./run.ts";
-import { type Settled, settleUntilCertain } from "./settle.ts";
+import { HeldItem, whyNotBegun } from "./held-item.ts";
+import type { Outages } from "./outages.ts";
+import { Pace } from "./pace.ts";
+import { KEEP_MS, Prefetch } from "./prefetch.ts";
+import { type Finished, Run, RUN_MS } from "./run.ts";
+import { type Resident, type Solitude, solitudeOf, SUSPECT_LOSSES } from "./solitude.ts";
+import { isCertain, type Settled, settleUntilCertain } from "./settle.ts";
 
 export interface WorkerParts {
   readonly engine: Engine;
   readonly clock: Clock;
   readonly random: () => number;
   readonly emit: (event: WorkerEvent) => void;
+  readonly outages: Outages;
 }
 
 export interface WorkerSettings {
@@ -28,12 +35,16 @@ export interface WorkerSettings {
   readonly timeoutMs: number | undefined;
 }
 
+/** What became of the items that were in work when the stop began. */
 export interface StopReport {
-  /** Handlers that ended by themselves within the grace period. */
+  /** Their handlers ended, in the grace period or after their signal, and the store knows how: done, to be tried again, dead, cancelled. */
   readonly finished: number;
-  /** Items that went back, without a counted attempt. */
+  /** They went back, without a counted attempt. */
   readonly released: number;
-  /** Handlers that ignored their signal. Their leases run out by themselves. */
+  /**
+   * They were not settled: the handler ignored its signal, the lease was lost before it ended, or the store did not answer. Their
+   * leases run out by themselves, and the attempt counts.
+   */
   readonly abandoned: number;
 }
 
@@ -44,62 +55,90 @@ const ABORT_WAIT_MS = 6_000;
  * Fewer would not pay: a step of the store costs about as much as thirty items in it.
  */
 const SETTLE_EARLY = 128;
-/** A second claim may be under way for slots that came free after the first was sent; more would only be smaller. */
-const MOST_CLAIMS = 2;
-/** First wait after the store refused a claim; doubles up to the longest. */
-const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 5_000;
 
 /**
  * Takes leases as it has free slots, runs the handler, renews, settles.
  *
  *   working ──stop()──▶ draining ──grace is over──▶ aborting ──▶ stopped
  *
- * Everything that happened within one turn of the event loop is settled, and asked for anew, together.
+ * Everything that happened within one turn of the event loop is settled, and asked for anew, together. While the handler is quick, a
+ * lease covers a run of items (`run.ts`), and keys are claimed before there is a slot for them (`prefetch.ts`).
  */
-export class WorkerLoop {
+export class WorkerLoop implements Resident {
   readonly #parts: WorkerParts;
   readonly #settings: WorkerSettings;
   readonly #handler: Handler<never>;
   readonly #keeper: LeaseKeeper;
-  readonly #runs = new PassingSet<Run>();
-  readonly #claiming = new AbortController();
+  readonly #claims: Claims;
+  readonly #pace: Pace;
+  readonly #prefetch = new Prefetch();
+  readonly #solitude: Solitude;
+  readonly #held = new PassingSet<HeldItem>();
   readonly #pending = new PassingSet<Promise<void>>();
+  /** It waits to run alone. */
+  #suspect: HeldItem | undefined;
+  #alone: HeldItem | undefined;
   #toSettle: Settled[] = [];
   #turnScheduled = false;
   #settling = 0;
-  #claimsOut = 0;
-  /** Slots that claims under way may fill. */
-  #asked = 0;
-  #paused = false;
-  #pauseMs = FIRST_PAUSE_MS;
+  #keepTimer: Timer | undefined;
+  #onAsked: (() => void) | undefined;
   #stopping = false;
   #finished = 0;
   #released = 0;
+  #lostCount = 0;
+  /** Ended, and not known to be settled. */
+  #unsettled = 0;
   #onChange: (() => void) | undefined;
   #quietCheck: (() => void) | undefined;
 
-  constructor(parts: WorkerParts, settings: WorkerSettings, handler: Handler<never>) {
+  /** @param declare makes the queue known to the store again, after somebody deleted it and others use it again */
+  constructor(
+    parts: WorkerParts,
+    settings: WorkerSettings,
+    handler: Handler<never>,
+    declare: () => Promise<unknown> = () => Promise.resolve(),
+  ) {
+    const { concurrency: slots, leaseMs, timeoutMs } = settings;
     this.#parts = parts;
     this.#settings = settings;
     this.#handler = handler;
-    this.#keeper = new LeaseKeeper(parts.engine, parts.clock, settings.leaseMs, settings.timeoutMs, parts.emit);
+    this.#solitude = solitudeOf(parts.clock);
+    this.#pace = new Pace({ slots, runMs: RUN_MS, keepMs: KEEP_MS });
+    const reported = (finished: readonly Finished[]): void => this.#tellFinished(finished);
+    this.#keeper = new LeaseKeeper({ ...parts, reported }, leaseMs, timeoutMs);
+    const granted = (grants: readonly Grant[], wanted: Wanted): void => this.#granted(grants, wanted);
+    const lost = (lease: Lease): void => this.#keeper.doubt(lease);
+    const again = (): void => this.#changed();
+    this.#claims = new Claims({ ...parts, granted, lost, again, declare }, settings);
   }
 
-  start(): void {
+  /** @param onAsked called when the first claim is under way */
+  start(onAsked: () => void): void {
+    this.#onAsked = onAsked;
+    this.#solitude.enter(this);
     this.#scheduleTurn();
   }
 
   get running(): number {
-    return this.#runs.size;
+    return this.#held.size;
   }
 
-  /** Nothing runs and nothing waits to be settled; it may be asking for more. */
+  /** Nothing runs or is kept, and nothing waits to be settled; it may be asking for more. */
   get idle(): boolean {
-    return this.#runs.size === 0 && this.#toSettle.length === 0 && this.#settling === 0;
+    return this.#hasNoLease && this.#suspect === undefined;
   }
 
-  /** Called whenever a run has ended and was settled. */
+  get isQuiet(): boolean {
+    return this.#hasNoLease && this.#claims.isQuiet;
+  }
+
+  get #hasNoLease(): boolean {
+    const held = this.#held.size + this.#prefetch.size;
+    return held === 0 && this.#toSettle.length === 0 && this.#settling === 0;
+  }
+
+  /** Called whenever something has ended and was settled. */
   set onChange(listener: (() => void) | undefined) {
     this.#onChange = listener;
   }
@@ -107,14 +146,39 @@ export class WorkerLoop {
   /** Stops claiming, then waits for what runs; `hurry` ends the grace period. */
   async stop(graceMs: number, hurry: AbortSignal): Promise<StopReport> {
     this.#stopping = true;
-    const finishedBefore = this.#finished;
-    this.#claiming.abort();
+    this.#claims.stop();
+    this.#giveBack(this.#prefetch.takeAll());
+    if (this.#suspect !== undefined) {
+      this.#giveBack([this.#suspect]);
+      this.#suspect = undefined;
+      this.#solitude.over(this);
+    }
     await this.#untilQuiet(graceMs, hurry);
-    const finished = this.#finished - finishedBefore;
-    for (const run of this.#runs) run.abort(new Stopping());
+    for (const held of this.#held) held.abort(new Stopping());
     await this.#untilQuiet(ABORT_WAIT_MS, undefined);
     this.#keeper.stop();
-    return { finished, released: this.#released, abandoned: this.#runs.size };
+    this.#keepTimer?.cancel();
+    this.#solitude.leave(this);
+    let abandoned = this.#lostCount + this.#unsettled;
+    for (const held of this.#held) abandoned += itemsOf(held);
+    return { finished: this.#finished, released: this.#released, abandoned };
+  }
+
+  hush(): void {
+    this.#claims.callOff();
+    this.#giveBack(this.#prefetch.takeAll());
+  }
+
+  beginAlone(): void {
+    const held = this.#suspect;
+    if (held === undefined) return;
+    this.#suspect = undefined;
+    this.#alone = held;
+    this.#work(held);
+  }
+
+  goOn(): void {
+    this.#scheduleTurn();
   }
 
   #scheduleTurn(): void {
@@ -128,8 +192,7 @@ export class WorkerLoop {
 
   /** Asked for and settled together: an engine that batches does both in one step, and a freed key can come right back. */
   #turn(): void {
-    const free = this.#settings.concurrency - this.#runs.size - this.#asked;
-    if (free > 0 && !this.#paused && !this.#stopping && this.#mayClaim(free)) this.#track(this.#claim(free));
+    this.#ask();
     if (this.#toSettle.length > 0) {
       const settled = this.#toSettle;
       this.#toSettle = [];
@@ -137,103 +200,196 @@ export class WorkerLoop {
     }
   }
 
-  /** One claim at a time asks for what is free; a second one only for a good share of the slots. */
-  #mayClaim(free: number): boolean {
-    return this.#claimsOut === 0 || (this.#claimsOut < MOST_CLAIMS && free >= SETTLE_EARLY);
+  #ask(): void {
+    if (this.#stopping || this.#solitude.isWanted) return;
+    const isOnlyTry = this.#settings.retry.attempts === 1;
+    const ahead = isOnlyTry ? 0 : this.#pace.ahead;
+    const slots = this.#settings.concurrency - this.#held.size - this.#prefetch.size - this.#claims.asked;
+    const free = slots + ahead;
+    // Prefetched keys are asked for by the half, not one by one.
+    if (free <= 0 || (slots <= 0 && free < ahead / 2) || !this.#claims.mayAsk(free >= SETTLE_EARLY)) return;
+    const items = isOnlyTry || this.#parts.engine.runs !== true ? 1 : this.#pace.items;
+    // While keys are taken ahead here, no engine is to do so as well.
+    const once = isOnlyTry || ahead > 0;
+    const onAsked = (): void => {
+      this.#onAsked?.();
+      this.#onAsked = undefined;
+    };
+    this.#track(this.#claims.ask({ max: free, items, once }, onAsked));
   }
 
-  readonly #lost = (lease: Lease): void => this.#keeper.doubt(lease);
+  #granted(grants: readonly Grant[], wanted: Wanted): void {
+    if (grants.length === 0) return;
+    this.#pace.answered(wanted, grants);
+    const all = grants.map((grant) => this.#hold(grant.item, new Run(grant)));
+    this.#keeper.add(...all);
+    // The signal to stop raced with these, or something is to run alone: they go back untouched. Another that should run alone does, too: if this
+    // process dies, only what has begun is to lose an attempt.
+    if (this.#stopping || this.#solitude.isWanted) return this.#giveBack(all);
+    this.#suspect = all.find((held) => this.#isSuspect(held));
+    if (this.#suspect !== undefined) {
+      // Not quiet before the claim that brought these is over.
+      this.#solitude.ask(this);
+      return this.#giveBack(all.filter((held) => held !== this.#suspect));
+    }
+    // One by one: a handler that ends at once may stop the worker, or lead to the next claim, while others have yet to begin.
+    const slots = this.#settings.concurrency - this.#held.size;
+    this.#prefetch.add(all.slice(0, slots), Infinity);
+    this.#prefetch.add(all.slice(slots), this.#parts.clock.monotonic() + KEEP_MS);
+    this.#fill();
+  }
 
-  async #claim(max: number): Promise<void> {
-    const { engine, clock, emit } = this.#parts;
-    const { queue, name: worker, leaseMs, patienceMs, retry } = this.#settings;
-    const once = retry.attempts === 1;
-    this.#claimsOut += 1;
-    let asked = max;
-    this.#asked += asked;
-    try {
-      const { signal } = this.#claiming;
-      const grants = await engine.claim({ queue, worker, max, leaseMs, patienceMs, signal, lost: this.#lost, once });
-      this.#pauseMs = FIRST_PAUSE_MS;
-      for (const grant of grants) {
-        // One by one: a handler that ends at once may lead to the next claim while later grants have yet to begin.
-        this.#asked -= 1;
-        asked -= 1;
-        this.#begin(grant);
+  #hold(item: Item, run: Run): HeldItem {
+    const { lease } = run;
+    const noteProgress = (changed: HeldItem): void => this.#keeper.noteProgress(changed);
+    return new HeldItem({ lease, item }, this.#settings.leaseMs, this.#parts.clock, noteProgress, run);
+  }
+
+  #isSuspect({ grant: { item } }: HeldItem): boolean {
+    return (item.losses ?? 0) >= SUSPECT_LOSSES && item.attempt <= this.#settings.retry.attempts;
+  }
+
+  /** Begins what is kept, as slots are free. */
+  #fill(): void {
+    const { clock } = this.#parts;
+    while (this.#prefetch.size > 0) {
+      const stale = this.#prefetch.takeStale(clock.monotonic());
+      if (stale.length > 0) {
+        this.#pace.keptTooLong();
+        // A claim that waits would be given the same keys again.
+        this.#claims.callOff();
       }
-    } catch (error) {
-      if (this.#stopping) return;
-      emit({ type: "trouble", doing: "asking for work", error });
-      this.#paused = true;
-      clock.setTimer(this.#pauseMs * (0.5 + this.#parts.random() / 2), () => {
-        this.#paused = false;
-        this.#scheduleTurn();
-      });
-      this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
-    } finally {
-      this.#asked -= asked;
-      this.#claimsOut -= 1;
-      this.#scheduleTurn();
+      this.#giveBack(stale);
+      const held = this.#held.size < this.#settings.concurrency ? this.#prefetch.take() : undefined;
+      if (held === undefined) break;
+      this.#work(held);
+    }
+    if (this.#prefetch.size === 0 || this.#keepTimer !== undefined) return;
+    // It may fire too early, when those that it was set for have begun; never too late, as later ones may be kept for longer.
+    this.#keepTimer = clock.setTimer(Math.ceil(this.#prefetch.staleAt - clock.monotonic()), () => {
+      this.#keepTimer = undefined;
+      this.#fill();
+    });
+  }
+
+  /** Works off a run for as long as its handler ends at once. */
+  #work(first: HeldItem): void {
+    for (let held: HeldItem | undefined = first; held !== undefined;) {
+      const end = this.#begin(held);
+      held = end === undefined ? undefined : this.#end(held, end);
     }
   }
 
-  #begin(grant: Grant): void {
-    const { clock, emit } = this.#parts;
-    const run = new Run(grant, this.#settings.leaseMs, clock, (changed) => this.#keeper.noteProgress(changed));
-    // The reply was so long on its way, or this process stood still for so long, that the lease may be over.
-    if (run.leftMs <= 0) {
-      run.lose("its time ran out before the work began");
-      return emit({ type: "lost", item: grant.item, fence: run.fence, why: "expired" });
+  /** Undefined: its handler goes on, or was not begun. */
+  #begin(held: HeldItem): HandlerEnd | undefined {
+    const { emit } = this.#parts;
+    const { item } = held.grant;
+    // The reply was so long on its way, or this process stood still for so long, that the lease may be over. In the store it lasts a
+    // little longer than here: if it is still ours, it goes back, and no attempt is counted that no handler saw.
+    if (held.leftMs <= 0) {
+      held.lose("its time ran out before the work began");
+      this.#leave(held, { type: "release" });
+      return undefined;
     }
-    // The signal to stop raced with this grant: it goes back untouched.
-    if (this.#stopping) return this.#finish(run, { type: "release" });
-    const { attempt } = grant.item;
-    if (attempt > this.#settings.retry.attempts) {
-      return this.#finish(run, endingOfExhausted(attempt, this.#settings.retry.attempts));
+    // It waited for its turn, and was cancelled meanwhile.
+    if (held.cancelled) {
+      this.#leave(held, { type: "cancelled" });
+      return undefined;
     }
-    this.#runs.add(run);
-    this.#keeper.add(run);
-    emit({ type: "started", item: grant.item, fence: run.fence });
+    if (item.attempt > this.#settings.retry.attempts) {
+      this.#leave(held, endingOfExhausted(item.attempt, this.#settings.retry.attempts));
+      return undefined;
+    }
+    this.#held.add(held);
+    this.#keeper.began(held);
+    emit({ type: "started", item, fence: held.fence });
     let returned: unknown;
     let later: boolean;
     try {
       // The handler's payload type is its own affair; the item carries whatever was submitted.
-      returned = this.#handler(new WorkItem<never>(grant.item), run);
+      returned = this.#handler(new GrantedItem<never>(item), held);
       later = isThenable(returned);
     } catch (threw) {
-      return this.#end(run, { threw });
+      return { threw };
     }
-    if (!later) return this.#end(run, { returned });
+    if (!later) return { returned };
+    this.#keeper.reportInTime(held);
     // Somebody's own thenable may throw, or answer twice; a promise around it does neither.
     Promise.resolve(returned).then(
-      (value) => this.#end(run, { returned: value }),
-      (threw: unknown) => this.#end(run, { threw }),
+      (value) => this.#endLater(held, { returned: value }),
+      (threw: unknown) => this.#endLater(held, { threw }),
     );
+    return undefined;
   }
 
-  #end(run: Run, end: HandlerEnd): void {
-    this.#runs.delete(run);
-    this.#keeper.remove(run);
-    this.#finished += 1;
-    if (run.lost || run.leftMs <= 0) {
+  #endLater(held: HeldItem, end: HandlerEnd): void {
+    const next = this.#end(held, end);
+    if (next !== undefined) this.#work(next);
+    this.#fill();
+  }
+
+  /** The next item of its run, if there is one that may begin. */
+  #end(held: HeldItem, end: HandlerEnd): HeldItem | undefined {
+    const now = this.#parts.clock.monotonic();
+    this.#held.delete(held);
+    this.#keeper.remove(held);
+    this.#pace.note(now - held.startedAt);
+    if (held.lost || held.leftMs <= 0) {
       // Not certain any more: to settle now could end the work of another holder.
-      run.lose("its time ran out before the handler ended");
-      this.#parts.emit({ type: "lost", item: run.grant.item, fence: run.fence, why: "discarded" });
+      this.#discard(held, "its time ran out before the handler ended", "expired");
+      if (this.#stopping) this.#lostCount += 1;
+      this.#overAlone(held);
       this.#onChange?.();
-      this.#quietCheck?.();
-      return this.#scheduleTurn();
+      this.#changed();
+      return undefined;
     }
-    const ending = chooseEnding(run, end, {
+    const ending = chooseEnding(held, end, {
       retry: this.#settings.retry,
       resultLimit: this.#settings.resultLimit,
       stopping: this.#stopping,
       random: this.#parts.random,
     });
-    this.#finish(run, ending);
+    const next = this.#next(held, ending, now);
+    if (next === undefined) this.#finish(held, ending);
+    return next;
   }
 
-  #finish(run: Run, ending: Ending): void {
-    this.#toSettle.push({ run, settlement: { lease: run.grant.lease, ending } });
+  #next({ grant: { item }, run, isAborted }: HeldItem, ending: Ending, now: number): HeldItem | undefined {
+    if (ending.type !== "done" || isAborted || this.#stopping || this.#solitude.isWanted) return undefined;
+    const next = run?.next(item, ending, now);
+    if (run === undefined || next === undefined) return undefined;
+    const held = this.#hold(next, run);
+    this.#keeper.add(held);
+    return held;
+  }
+
+  #giveBack(all: readonly HeldItem[]): void {
+    for (const held of all) this.#leave(held, { type: "release" });
+  }
+
+  /** Its handler is not begun. */
+  #leave(held: HeldItem, ending: Ending): void {
+    this.#keeper.remove(held);
+    this.#finish(held, ending);
+  }
+
+  /** The lease is lost: that is told once, now if it was not before. What has ended under it comes to nothing. */
+  #discard(held: HeldItem, why: string, cause: "expired" | "taken"): void {
+    const { item } = held.grant;
+    const { fence, run } = held;
+    held.lose(why);
+    if (held.takeLoss()) this.#parts.emit({ type: "lost", item, fence, why: held.begun ? cause : whyNotBegun(held) });
+    for (const { item: ended } of run?.finished ?? []) {
+      this.#parts.emit({ type: "lost", item: ended, fence, why: cause });
+      this.#parts.emit({ type: "discarded", item: ended, fence });
+    }
+    if (held.begun) this.#parts.emit({ type: "discarded", item, fence });
+    if (this.#stopping) this.#lostCount += run?.finished.length ?? 0;
+  }
+
+  #finish(held: HeldItem, ending: Ending): void {
+    this.#unsettled += itemsOf(held);
+    this.#toSettle.push({ held, settlement: { lease: held.grant.lease, ...held.run?.report(), ending } });
     if (this.#toSettle.length >= SETTLE_EARLY) this.#turn();
     else this.#scheduleTurn();
   }
@@ -242,19 +398,57 @@ export class WorkerLoop {
     this.#settling += 1;
     const results = await settleUntilCertain(this.#parts, settled);
     this.#settling -= 1;
-    for (const [index, { run, settlement }] of settled.entries()) {
-      if (settlement.ending.type === "release") this.#released += 1;
-      this.#parts.emit(eventOf(run, settlement.ending, results[index] === "settled"));
+    for (const [index, { held, settlement }] of settled.entries()) {
+      this.#unsettled -= itemsOf(held);
+      const { ending } = settlement;
+      const isSettled = results[index] === "settled";
+      if (this.#stopping) this.#count(ending, isSettled);
+      if (isSettled) {
+        this.#tellFinished(held.run?.finished ?? []);
+        tellMissing(this.#parts.emit, held.grant.item, ending);
+        this.#parts.emit(eventOf(held, ending));
+      } else if (isCertain(held)) this.#discard(held, "the store no longer has it", "taken");
+      else this.#discard(held, "its time ran out before its end was written", "expired");
+      this.#overAlone(held);
     }
     this.#onChange?.();
+  }
+
+  /** The store knows of the end of these, which others of their run followed. */
+  #tellFinished(finished: readonly Finished[]): void {
+    for (const { item, ending } of finished) {
+      tellMissing(this.#parts.emit, item, ending);
+      this.#parts.emit({ type: ending.type, item });
+    }
+    if (this.#stopping) this.#finished += finished.length;
+  }
+
+  /** For the report of the stop. */
+  #count(ending: Ending, isSettled: boolean): void {
+    if (!isSettled) this.#lostCount += 1;
+    else if (ending.type === "release") this.#released += 1;
+    else this.#finished += 1;
+  }
+
+  #overAlone(held: HeldItem): void {
+    if (this.#alone !== held) return;
+    this.#alone = undefined;
+    this.#solitude.over(this);
   }
 
   #track(work: Promise<void>): void {
     this.#pending.add(work);
     void work.finally(() => {
       this.#pending.delete(work);
-      this.#quietCheck?.();
+      this.#changed();
     });
+  }
+
+  /** A call came back, or an item ended. */
+  #changed(): void {
+    this.#quietCheck?.();
+    this.#solitude.look();
+    if (!this.#stopping || this.#toSettle.length > 0) this.#scheduleTurn();
   }
 
   /** Resolves when nothing is left to wait for, when the time is over, or when somebody is in a hurry. */
@@ -277,9 +471,12 @@ export class WorkerLoop {
   }
 }
 
-function eventOf(run: Run, ending: Ending, settled: boolean): WorkerEvent {
-  const { item } = run.grant;
-  if (!settled) return { type: "lost", item, fence: run.fence, why: "discarded" };
+/** What its end decides: those of its run that the store has not heard of, and itself. */
+function itemsOf({ run }: HeldItem): number {
+  return 1 + (run?.finished.length ?? 0);
+}
+
+function eventOf({ grant: { item } }: HeldItem, ending: Ending): WorkerEvent {
   switch (ending.type) {
     case "done":
       return { type: "done", item };

@@ -74,6 +74,14 @@ export const bounded: readonly ConformanceCase[] = casesOf("G10", {
     await scene.submit("idle", { mode: "strict" });
   },
 
+  "mode strict accepts on a key that is paused and has nothing": async (scene) => {
+    for (const key of ["plain", "named"]) {
+      await scene.engine.pause({ queue: scene.queue, key, paused: true });
+      await scene.submit(key, { mode: "strict", ...(key === "named" ? { id: "item" } : {}) });
+      refusal(await scene.trySubmit(key, { mode: "strict" }), "KEY_BUSY");
+    }
+  },
+
   "mode strict accepts again when the key is free": async (scene) => {
     await scene.submit("k", { mode: "strict" });
     const grant = await scene.claimOne();

@@ -180,5 +180,7 @@ function workThrough(scene: Scene, handles: readonly Engine[], signal: AbortSign
     }
   };
   working.ended = Promise.all(handles.map(work));
+  // A case that fails before it waits for them says why itself.
+  working.ended.catch(() => undefined);
   return working;
 }

@@ -119,8 +119,10 @@ export const honest: readonly ConformanceCase[] = casesOf("G11", {
     const granted = await claiming;
     equal(await watching, undefined, "The outcome that was waited for");
     await submitting;
-    const ready = await scene.claimReady();
-    equal(granted.length + ready.length, 1, "Grants in all");
+    // What was on its way to the handle that closed comes back in a moment; a lease that it took along would count an attempt.
+    const ready = granted.length > 0 ? await scene.claimReady() : [await scene.claimOne()];
+    const attempts = [...granted, ...ready].map(({ item }) => item.attempt);
+    equal(attempts, [1], "Attempts of all that was granted");
   },
 
   "a closed handle says so": async (scene) => {

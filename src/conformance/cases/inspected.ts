@@ -3,6 +3,11 @@ import { type ConformanceCase, casesOf } from "../case.ts";
 import { atLeast, atMost, equal, ok, present } from "../expect.ts";
 import { keysOf, LONG_LEASE_MS, type Scene, textOf } from "../scene.ts";
 
+/** Long enough to tell one deadline from the next. */
+const PASSING_MS = 300;
+/** Stores may count whole milliseconds, by a clock of their own. */
+const ROUNDING_MS = 5;
+
 const CANCELLING = casesOf("G4", {
   "cancel takes back what waits, and says so": async (scene) => {
     await scene.submit("k", { id: "first" });
@@ -50,6 +55,14 @@ const CANCELLING = casesOf("G4", {
     await scene.engine.cancel({ queue: scene.queue, id: "item" });
     await scene.done(grant);
     equal((await scene.find("item"))?.state, "done", "The item");
+  },
+
+  "an item that was tried and is taken back says how often": async (scene) => {
+    await scene.submit("k", { id: "item" });
+    await scene.retry(await scene.claimOne());
+    equal(await scene.engine.cancel({ queue: scene.queue, id: "item" }), "cancelled", "Cancelling what waits again");
+    const { attempt, outcome } = present(await scene.find("item"), "The item is remembered");
+    equal([attempt, outcome?.attempt], [1, 1], "Its attempts, and those of its outcome");
   },
 
   "cancel of what ended or never was changes nothing": async (scene) => {
@@ -106,7 +119,7 @@ const DEAD_LETTERS = casesOf("G4", {
     await scene.submit("k", { id: "item", text: "payload", level: "high" });
     await scene.finish(await scene.claimOne(), { type: "dead", failure: { message: "bad", code: "E" } });
     const [letter] = await scene.engine.dead({ queue: scene.queue, limit: 10 });
-    const { at, submittedAt, ...rest } = present(letter, "A dead letter is listed");
+    const { at, submittedAt, attempts: _, ...rest } = present(letter, "A dead letter is listed");
     const payload = { type: "text/plain", body: "payload" };
     const expected = {
       id: "item",
@@ -164,6 +177,27 @@ const DEAD_LETTERS = casesOf("G4", {
     equal(order, ["a", "b", "c"], "The order in which they run again");
   },
 
+  "dead letters that several bring back at once run once": async (scene) => {
+    const ids = ["a", "b", "c", "d", "e"];
+    for (const id of ids) await bury(scene, id);
+    const handles = [scene.engine, scene.engine, await scene.open()];
+    const counts = await Promise.all(handles.map((one) => one.revive({ queue: scene.queue, action: "retry" })));
+    equal(
+      counts.reduce((sum, count) => sum + count, 0),
+      ids.length,
+      "Letters retried, over all that asked",
+    );
+    const ran: string[] = [];
+    while (ran.length < ids.length) {
+      const grant = await scene.claimOne();
+      ran.push(grant.item.id);
+      await scene.done(grant);
+    }
+    equal(ran.toSorted(), ids, "What ran again");
+    const { waiting, running, dead } = await scene.report();
+    equal([waiting, running, dead], [0, 0, 0], "Items left: waiting, running and dead");
+  },
+
   "a dropped dead letter is gone, but its id is still known": async (scene) => {
     const first = await bury(scene, "letter");
     await scene.engine.revive({ queue: scene.queue, action: "drop" });
@@ -213,24 +247,38 @@ const REPORTS = casesOf("G4", {
     equal(await scene.engine.keys({ queue: scene.queue, limit: 10 }), [], "Keys that have something");
   },
 
+  "a lease that was renewed shows its new deadline": async (scene) => {
+    await scene.submit("item", { id: "item" });
+    const { lease } = await scene.claimOne();
+    const held = present(await scene.hold("held"), "An idle key can be held");
+    await scene.letPass(PASSING_MS);
+    const renewedAt = scene.clock.wall();
+    for (const each of [lease, held]) ok((await scene.renew(each)).ok, `The lease of ${each.key} is renewed`);
+    const least = renewedAt + LONG_LEASE_MS - ROUNDING_MS;
+    atLeast((await scene.find("item"))?.running?.deadline ?? 0, least, "The deadline in the report of the item");
+    for (const leased of [true, false]) {
+      const keys = await scene.engine.keys({ queue: scene.queue, limit: 10, leased });
+      for (const name of ["item", "held"]) {
+        const deadline = keys.find(({ key }) => key === name)?.running?.deadline ?? 0;
+        atLeast(deadline, least, `The deadline of ${name} in the report of the keys${leased ? " under a lease" : ""}`);
+      }
+    }
+  },
+
   "keys are reported with their states": async (scene) => {
     await scene.submit("running");
-    await scene.submit("blocked");
-    const grants = await scene.claimCount(2);
-    await scene.retry(
-      present(
-        grants.find(({ item }) => item.key === "blocked"),
-        "The key is handed out",
-      ),
-      3_600_000,
-    );
+    for (const key of ["blocked", "paused blocked"]) await scene.submit(key);
+    for (const grant of await scene.claimCount(3))
+      if (grant.item.key !== "running") await scene.retry(grant, 3_600_000);
     await scene.submit("running");
     await scene.submit("ready", { level: "low" });
     await scene.submit("ready");
     await scene.submit("delayed", { delayMs: 3_600_000 });
     await scene.hold("held");
     await scene.submit("held");
-    await scene.engine.pause({ queue: scene.queue, key: "paused", paused: true });
+    for (const key of ["paused", "paused blocked", "paused ready"])
+      await scene.engine.pause({ queue: scene.queue, key, paused: true });
+    await scene.submit("paused ready");
     const keys = await scene.engine.keys({ queue: scene.queue, limit: 100 });
     const seen = keys.map(({ key, state, paused, waiting, delayed }) => ({ key, state, paused, waiting, delayed }));
     equal<unknown>(
@@ -240,6 +288,8 @@ const REPORTS = casesOf("G4", {
         { key: "delayed", state: "idle", paused: false, waiting: 0, delayed: 1 },
         { key: "held", state: "held", paused: false, waiting: 1, delayed: 0 },
         { key: "paused", state: "idle", paused: true, waiting: 0, delayed: 0 },
+        { key: "paused blocked", state: "blocked", paused: true, waiting: 1, delayed: 0 },
+        { key: "paused ready", state: "ready", paused: true, waiting: 1, delayed: 0 },
         { key: "ready", state: "ready", paused: false, waiting: 2, delayed: 0 },
         { key: "running", state: "running", paused: false, waiting: 1, delayed: 0 },
       ],

@@ -47,6 +47,20 @@ export const retried: readonly ConformanceCase[] = casesOf("G5", {
     equal(await workOff(scene, 2), ["second", "third"], "The order");
   },
 
+  "a back-off that is over is not reported any more": async (scene) => {
+    const { id } = await scene.submit("k", { id: "item" });
+    await scene.retry(await scene.claimOne(), 300);
+    await scene.submit("k", { text: "urgent", level: "high" });
+    // What runs before it keeps it waiting for longer than its back-off.
+    const urgent = await scene.claimOne();
+    equal(textOf(urgent), "urgent", "What goes next");
+    await scene.letPass(1_400);
+    const { state, dueAt, attempt } = present(await scene.find(id), "The item is known");
+    equal([state, dueAt, attempt], ["waiting", undefined, 1], "The item");
+    await scene.done(urgent);
+    equal((await scene.claimOne()).item.id, id, "What goes after it");
+  },
+
   "a retry that yields lets others pass": async (scene) => {
     const failing = await twoWaiting(scene);
     await scene.retry(failing, 3_600_000, "yield");

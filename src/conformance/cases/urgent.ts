@@ -102,9 +102,10 @@ export const urgent: readonly ConformanceCase[] = casesOf("G8", {
 
   "less urgent work does not starve once it has waited too long": async (scene) => {
     await scene.submit("low", { level: "low" });
-    await scene.letPass(60);
+    await scene.letPass(600);
     await submitUrgent(scene, 16);
-    const keys = await takeTurns(scene, 16, 20);
+    // The turns take less than the patience: what was waited before anybody claimed has to count.
+    const keys = await takeTurns(scene, 16, 500);
     // A store across a network may learn a turn or two late that it is time.
     atMost(keys.includes("low") ? keys.indexOf("low") + 1 : 17, 10, "Turns until the less urgent work is taken");
     const lessUrgent = keys.filter((key) => key === "low").length;

@@ -10,7 +10,7 @@ const LONG_LEASE_MS = 120_000;
 const SHORT_LEASE_MS = 400;
 const SLACK_MS = 5_000;
 /** A lease that is kept alive by timers has room for a process that is kept waiting by others. */
-const KEPT_LEASE_MS = 2_000;
+const KEPT_LEASE_MS = 3_000;
 
 export interface ContenderWish extends Partial<SessionRequest> {
   /** A connection that others use too. Default: one of its own. */

@@ -12,9 +12,9 @@ export interface LocksTarget {
   /** Stops the store and starts it again with its state kept, under the connections that are open. */
   readonly restart: (() => Promise<void>) | string;
   /** Names of cases with the reason for leaving them out. */
-  readonly skip?: Readonly<Record<string, string>>;
+  readonly skip?: Readonly<Record<string, string>> | undefined;
   /** The lease that is let run out. Default 400, or the shortest that the store allows. */
-  readonly leaseMs?: number;
+  readonly leaseMs?: number | undefined;
   /** How much later than a lease a loss may be seen, on a busy machine. Default 5,000. */
-  readonly slackMs?: number;
+  readonly slackMs?: number | undefined;
 }

@@ -2,6 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { systemClock } from "../../domain/clock.ts";
 import type { Source, SourceMessage } from "../../relay/source.ts";
 import { present } from "../expect.ts";
+import { quietAfter } from "../quiet.ts";
 import type { SuiteScene } from "../suite.ts";
 import type { SentMessage, SourceQueue, SourceTarget } from "./target.ts";
 
@@ -70,7 +71,7 @@ export class Stage {
   async open(): Promise<Source> {
     const source = await this.#queue.open();
     this.#handles.push(source);
-    return source;
+    return quietAfter(source, this.#over);
   }
 
   async send(...messages: readonly (string | SentMessage)[]): Promise<void> {

@@ -9,11 +9,11 @@ export interface SourceTarget {
    */
   create(holdMs: number): Promise<SourceQueue>;
   /** The shortest hold that the queue knows. Default 1,000: long enough for a busy machine to extend it in time. */
-  readonly shortestHoldMs?: number;
+  readonly shortestHoldMs?: number | undefined;
   /** What the queue cannot do, with the reason, which is reported with the cases that are left out for it. */
-  readonly cannot?: Readonly<Partial<Record<SourceNeed, string>>>;
+  readonly cannot?: Readonly<Partial<Record<SourceNeed, string>>> | undefined;
   /** Names of cases with the reason for leaving them out. */
-  readonly skip?: Readonly<Record<string, string>>;
+  readonly skip?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface SourceQueue {
@@ -29,8 +29,8 @@ export interface SourceQueue {
 export interface SentMessage {
   /** Text: some queues carry nothing else. */
   readonly data: string;
-  readonly key?: string;
-  readonly attributes?: Readonly<Record<string, string>>;
+  readonly key?: string | undefined;
+  readonly attributes?: Readonly<Record<string, string>> | undefined;
 }
 
 /**

@@ -12,5 +12,5 @@ export interface WakeTarget {
   /** Lets 60 s pass, or says why not. */
   readonly age: (() => Promise<void>) | string;
   /** Names of cases with the reason for leaving them out. */
-  readonly skip?: Readonly<Record<string, string>>;
+  readonly skip?: Readonly<Record<string, string>> | undefined;
 }

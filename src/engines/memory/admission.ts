@@ -37,7 +37,7 @@ function refusal(queue: StoredQueue, submission: Submission): BatonError | undef
   if (mode === "strict" && (behind > 0 || key?.lease !== undefined)) return new KeyBusy(queue.name, submission.key);
   if (mode === "fifo" && behind >= keyLimit) return new KeyFull(queue.name, submission.key, keyLimit);
   // What replaces does not grow the queue.
-  if (mode === "latest" && behind > 0) return undefined;
+  if (mode === "latest" && behind > (key?.lease?.behind.length ?? 0)) return undefined;
   if (queue.counts.waiting + queue.counts.delayed >= queueLimit) return new QueueFull(queue.name, queueLimit);
   return undefined;
 }
@@ -46,10 +46,10 @@ function unknownLevel(queue: StoredQueue, submission: Submission): BatonError {
   return new InvalidInput("level", submission.level, `one of ${queue.levels.join(", ")}`);
 }
 
-/** Everything of the key that does not run: the head, the lanes by level, then what is delayed. */
+/** Everything of the key that no lease covers: the head, the lanes by level, then what is delayed. */
 function replaceWaiting(key: StoredKey, now: Instant): string[] {
   const old: StoredItem[] = key.head?.phase === "waiting" ? [key.head] : [];
-  old.push(...key.lanes.flatMap((lane) => [...(lane ?? [])]));
+  old.push(...key.lanes.flatMap((lane) => [...(lane ?? [])].filter(({ covered }) => !covered)));
   old.push(...[...key.delayed].toSorted((a, b) => a.sequence - b.sequence));
   for (const item of old) {
     remove(item);

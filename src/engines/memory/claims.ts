@@ -3,11 +3,11 @@ import type { LevelChooser } from "../../domain/level.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { grantedItem } from "./item.ts";
 import { held, hold } from "./leases.ts";
-import { beginLease } from "./moves.ts";
+import { beginLease, runBehind } from "./moves.ts";
 import { hasReady, waitedMs } from "./queue.ts";
 import type { StoredQueue } from "./state.ts";
 
-/** Leases up to `max` ready keys, each with its head. */
+/** Leases up to `max` ready keys, each with its head and what its run takes along. */
 export function take(queue: StoredQueue, request: ClaimRequest, chooser: LevelChooser, now: Instant): Grant[] {
   const grants: Grant[] = [];
   while (!queue.paused && grants.length < request.max) {
@@ -15,8 +15,10 @@ export function take(queue: StoredQueue, request: ClaimRequest, chooser: LevelCh
     const key = level === undefined ? undefined : queue.ready[level]?.first();
     const item = key?.head;
     if (key === undefined || item === undefined) break;
-    const made = beginLease(key, item, request.worker, request.leaseMs, now);
-    grants.push({ lease: held(made, request, now), item: grantedItem(item) });
+    const behind = runBehind(key, request.items ?? 1);
+    const made = beginLease(key, item, request.worker, request.leaseMs, now, behind);
+    const grant = { lease: held(made, request, now), item: grantedItem(item) };
+    grants.push(behind.length === 0 ? grant : { ...grant, behind: behind.map((one) => grantedItem(one, 1)) });
   }
   return grants;
 }

@@ -1,10 +1,11 @@
 import { type Clock, type Instant, instant, type Timer } from "../../domain/clock.ts";
-import { InvalidInput, LevelsDiffer } from "../../domain/errors.ts";
+import { LevelsDiffer, QueueMissing } from "../../domain/errors.ts";
 import { checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
 import type { DeclareRequest } from "../../engine/port.ts";
 import { newAgenda, nextDueMs } from "./agenda.ts";
 import { serve } from "./claims.ts";
 import { comeDue, expire, unblock } from "./moves.ts";
+import { empty } from "./empty.ts";
 import { newQueue } from "./queue.ts";
 import type { StoredQueue } from "./state.ts";
 
@@ -56,8 +57,18 @@ export class StoreCore {
   /** The caller has declared it. */
   queue(name: string): StoredQueue {
     const queue = this.#queues.get(name);
-    if (queue === undefined) throw new InvalidInput("queue", name, "the name of a queue that was declared");
+    if (queue === undefined) throw new QueueMissing(name);
     return queue;
+  }
+
+  /** Undefined: it was deleted, or never declared. */
+  find(name: string): StoredQueue | undefined {
+    return this.#queues.get(name);
+  }
+
+  delete(queue: StoredQueue): void {
+    empty(queue);
+    this.#queues.delete(queue.name);
   }
 
   queues(): Iterable<StoredQueue> {

@@ -1,5 +1,5 @@
 import type { Instant } from "../../domain/clock.ts";
-import { BatonError, Closed } from "../../domain/errors.ts";
+import { BatonError, Closed, QueueNotEmpty } from "../../domain/errors.ts";
 import { LevelChooser } from "../../domain/level.ts";
 import type * as port from "../../engine/port.ts";
 import type { Locks } from "../../locks/port.ts";
@@ -14,6 +14,7 @@ import type { StoredQueue, WaitingClaim, WaitingHold } from "./state.ts";
 /** One handle on a memory store. Its methods are single turns of the store; only `claim`, `hold` and `outcome` may wait. */
 export class MemoryHandle implements port.Engine {
   readonly name = "memory";
+  readonly runs = true;
   readonly #store: StoreCore;
   readonly #locks: Locks;
   /** Per queue, because each queue's levels are weighed on their own. */
@@ -78,12 +79,20 @@ export class MemoryHandle implements port.Engine {
   }
 
   async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
-    return this.#turn((now) => renewals.map((renewal) => renew(this.#store.queue(renewal.lease.queue), renewal, now)));
+    return this.#turn((now) =>
+      renewals.map((renewal): port.RenewResult => {
+        const queue = this.#store.find(renewal.lease.queue);
+        return queue === undefined ? { ok: false } : renew(queue, renewal, now);
+      }),
+    );
   }
 
   async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
     return this.#turn((now) =>
-      settlements.map((settlement) => settle(this.#store.queue(settlement.lease.queue), settlement, now)),
+      settlements.map((settlement): port.SettleResult => {
+        const queue = this.#store.find(settlement.lease.queue);
+        return queue === undefined ? "lost" : settle(queue, settlement, now);
+      }),
     );
   }
 
@@ -110,6 +119,20 @@ export class MemoryHandle implements port.Engine {
 
   async pause(request: port.PauseRequest): Promise<void> {
     this.#turn((now) => pause(this.#store.queue(request.queue), request, now));
+  }
+
+  async deleteQueue({ queue: name, force }: port.DeleteQueueRequest): Promise<boolean> {
+    return this.#turn(() => {
+      const queue = this.#store.find(name);
+      if (queue === undefined) return false;
+      const { waiting, delayed, dead } = queue.counts;
+      const leased = [...queue.keys.values()].filter(({ lease }) => lease !== undefined).length;
+      if (!force && waiting + delayed + leased + dead > 0)
+        throw new QueueNotEmpty(name, { waiting: waiting + delayed, leased, dead });
+      this.#store.delete(queue);
+      this.#choosers.delete(name);
+      return true;
+    });
   }
 
   async queues(request: { readonly queue?: string }): Promise<readonly port.QueueReport[]> {
@@ -175,9 +198,13 @@ export class MemoryHandle implements port.Engine {
   }
 
   /** Waits for `answer` to be called; gives `otherwise` when the signal fires or the handle closes first. */
-  #wait<T>(signal: AbortSignal, otherwise: T, begin: (answer: (value: T) => void) => () => void): Promise<T> {
+  #wait<T>(
+    signal: AbortSignal,
+    otherwise: T,
+    begin: (answer: (value: T | Promise<never>) => void) => () => void,
+  ): Promise<T> {
     return new Promise((resolve) => {
-      const answer = (value: T): void => {
+      const answer = (value: T | Promise<never>): void => {
         signal.removeEventListener("abort", giveUp);
         this.#waiting.delete(giveUp);
         leave();

@@ -1,1 +1,2 @@
+import "../../domain/node-version.ts";
 export { memoryEngine, type MemoryOptions, MemoryStore } from "./store.ts";

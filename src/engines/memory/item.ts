@@ -22,9 +22,12 @@ export function storedItem(
     headers: submission.headers === undefined ? undefined : Object.freeze({ ...submission.headers }),
     phase: "delayed",
     attempts: 0,
+    tried: [],
     dueAt: undefined,
     yielded: false,
     cancelRequested: false,
+    losses: 0,
+    covered: false,
     outcome: undefined,
     forgetAt: 0,
     watchers: undefined,
@@ -35,7 +38,7 @@ export function storedItem(
 }
 
 /** What a worker gets to see. Bytes are copied again: a handler that changes them must not change the next attempt. */
-export function grantedItem(item: StoredItem): Item {
+export function grantedItem(item: StoredItem, attempt: number = item.attempts): Item {
   const { queue } = item.key;
   return {
     id: item.id,
@@ -45,7 +48,8 @@ export function grantedItem(item: StoredItem): Item {
     payload: copyPayload(item.payload),
     headers: item.headers,
     submittedAt: item.submittedAt,
-    attempt: item.attempts,
+    attempt,
+    ...(item.losses === 0 ? {} : { losses: item.losses }),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Instant } from "../../domain/clock.ts";
 import type { CancelResult, PauseRequest, ReviveRequest } from "../../engine/port.ts";
 import { nextNumber } from "./agenda.ts";
-import { arrive, elect, end, remove, withdraw } from "./moves.ts";
+import { arrive, cancelWaiting, elect, end, withdraw } from "./moves.ts";
 import { keyOf } from "./queue.ts";
 import type { StoredItem, StoredQueue } from "./state.ts";
 
@@ -10,12 +10,11 @@ export function cancel(queue: StoredQueue, id: string, now: Instant): CancelResu
   const item = queue.items.get(id);
   if (item === undefined) return "missing";
   if (item.phase === "dead" || item.phase === "ended") return "ended";
-  if (item.phase === "running") {
+  if (item.phase === "running" || item.covered) {
     item.cancelRequested = true;
     return "requested";
   }
-  remove(item);
-  end(item, { state: "cancelled", at: now.wall, attempt: item.attempts }, now);
+  cancelWaiting(item, now);
   elect(item.key, now);
   return "cancelled";
 }
@@ -52,6 +51,7 @@ function submitAnew(queue: StoredQueue, item: StoredItem, now: Instant): void {
   item.key = keyOf(queue, item.key.name);
   item.sequence = nextNumber(queue.agenda);
   item.attempts = 0;
+  item.losses = 0;
   item.cancelRequested = false;
   item.outcome = undefined;
   arrive(item, now);

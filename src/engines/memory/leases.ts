@@ -1,7 +1,7 @@
 import type { Instant } from "../../domain/clock.ts";
-import type { Failure } from "../../domain/failure.ts";
 import type {
   ClaimRequest,
+  EndedItem,
   Ending,
   HoldRequest,
   Lease,
@@ -10,8 +10,21 @@ import type {
   Settlement,
   SettleResult,
 } from "../../engine/port.ts";
+import { addAttempt, attemptOf, isVain } from "../../engine/attempts.ts";
 import { copyPayload } from "./item.ts";
-import { beginLease, bury, delay, elect, end, endLease, remove, takePlace } from "./moves.ts";
+import {
+  advance,
+  beginLease,
+  bury,
+  cancelWaiting,
+  delay,
+  elect,
+  end,
+  endLease,
+  remove,
+  takePlace,
+  uncover,
+} from "./moves.ts";
 import { keyOf } from "./queue.ts";
 import type { StoredItem, StoredLease, StoredQueue } from "./state.ts";
 
@@ -38,17 +51,45 @@ export function renew(queue: StoredQueue, renewal: Renewal, now: Instant): Renew
   current.deadline = now.monotonic + renewal.leaseMs;
   current.deadlineWall = now.wall + renewal.leaseMs;
   leases.add(current);
+  if (renewal.ended !== undefined) {
+    endBefore(current, renewal.ended, now);
+    uncover(current, now);
+  }
   if (renewal.progress !== undefined) current.progress = renewal.progress;
   return { ok: true, since: now, cancelRequested: current.item?.cancelRequested ?? false };
 }
 
-export function settle(queue: StoredQueue, { lease, ending }: Settlement, now: Instant): SettleResult {
+export function settle(queue: StoredQueue, { lease, ended, ending }: Settlement, now: Instant): SettleResult {
   const current = currentLease(queue, lease);
   if (current === undefined) return "lost";
-  endLease(current);
-  if (current.item !== undefined) conclude(current.item, ending, now);
-  elect(current.key, now);
+  const isNew = endBefore(current, ended ?? [], now);
+  const { item, key } = current;
+  endLease(current, now);
+  // An item that was counted by this very report, and was not begun, goes back as if nothing had been.
+  if (item !== undefined && isNew && ending.type === "release") giveBack(item, now);
+  else if (item !== undefined) conclude(item, ending, current.worker, now);
+  if (item !== undefined && ending.type !== "release") key.alone = Math.max(0, key.alone - 1);
+  elect(key, now);
   return "settled";
+}
+
+function giveBack(item: StoredItem, now: Instant): void {
+  item.attempts -= 1;
+  if (item.cancelRequested) cancelWaiting(item, now);
+}
+
+/** Ends what the run left behind. True: there was something, so that the attempt of the item that runs was counted just now. */
+function endBefore(current: StoredLease, ended: readonly EndedItem[], now: Instant): boolean {
+  let isNew = false;
+  for (const { id, ending } of ended) {
+    const { item } = current;
+    // Reported before: only the holder ends what its lease covers.
+    if (item === undefined || item.id !== id || current.behind.length === 0) continue;
+    conclude(item, ending, current.worker, now);
+    advance(current);
+    isNew = true;
+  }
+  return isNew;
 }
 
 /** Leases that ran out were ended before, so the fence alone decides. */
@@ -57,17 +98,23 @@ function currentLease(queue: StoredQueue, lease: Lease): StoredLease | undefined
   return current?.fence === lease.fence ? current : undefined;
 }
 
-/** What becomes of an item whose lease was just ended; it is the head of its key. */
-function conclude(item: StoredItem, ending: Ending, now: Instant): void {
+/** What becomes of an item that ran; it is the head of its key. */
+function conclude(item: StoredItem, ending: Ending, worker: string, now: Instant): void {
   const wanted: Ending =
     item.cancelRequested && (ending.type === "retry" || ending.type === "release") ? { type: "cancelled" } : ending;
   const over = { at: now.wall, attempt: item.attempts };
+  if (isVain(wanted)) item.tried = addAttempt(item.tried, attemptOf(wanted, { ...over, worker }));
   switch (wanted.type) {
     case "done":
       remove(item);
       end(
         item,
-        { state: "done", ...over, ...(wanted.result === undefined ? {} : { result: copyPayload(wanted.result) }) },
+        {
+          state: "done",
+          ...over,
+          ...(wanted.result === undefined ? {} : { result: copyPayload(wanted.result) }),
+          ...(wanted.resultMissing === undefined ? {} : { resultMissing: wanted.resultMissing }),
+        },
         now,
       );
       break;
@@ -77,7 +124,7 @@ function conclude(item: StoredItem, ending: Ending, now: Instant): void {
       break;
     case "dead":
       remove(item);
-      bury(item, { state: "dead", ...over, failure: copyFailure(wanted.failure) });
+      bury(item, { state: "dead", ...over, failure: structuredClone(wanted.failure) });
       break;
     case "release":
       item.attempts -= 1;
@@ -95,8 +142,4 @@ function conclude(item: StoredItem, ending: Ending, now: Instant): void {
       }
       break;
   }
-}
-
-function copyFailure({ message, code, stack }: Failure): Failure {
-  return { message, ...(code === undefined ? {} : { code }), ...(stack === undefined ? {} : { stack }) };
 }

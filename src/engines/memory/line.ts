@@ -36,6 +36,16 @@ export class Line<T extends Linked<T>> {
     this.#size += 1;
   }
 
+  /** The one that is passed must stand in this line. */
+  joinBehind(passed: T, entry: T): void {
+    if (passed.behind === undefined) return this.joinBack(entry);
+    entry.ahead = passed;
+    entry.behind = passed.behind;
+    passed.behind.ahead = entry;
+    passed.behind = entry;
+    this.#size += 1;
+  }
+
   /** The entry must stand in this line. */
   leave(entry: T): void {
     if (entry.ahead === undefined) this.#first = entry.behind;

@@ -4,11 +4,12 @@
  *
  * - arrive: an item joins its key; a more urgent one lifts a key that waits at a lower level.
  * - elect: a key without lease gets the right head: the most urgent that waits, first come first.
- * - beginLease, endLease: the right to the key begins and ends.
+ * - beginLease, advance, endLease: the right to the key begins, goes on with the next item of its run, and ends.
  * - end, bury: an item is over.
  */
 import type { Instant } from "../../domain/clock.ts";
 import { EMPTY_PAYLOAD } from "../../domain/payload.ts";
+import { addAttempt, lostAttempt, withAttempts } from "../../engine/attempts.ts";
 import type { Outcome } from "../../engine/port.ts";
 import { nextFence, nextNumber } from "./agenda.ts";
 import { Line } from "./line.ts";
@@ -22,7 +23,10 @@ export function arrive(item: StoredItem, now: Instant): void {
   item.dueAt = undefined;
   item.yielded = false;
   const lane = laneOf(key, item.level);
-  if (yielded) lane.joinFront(item);
+  const covered = key.lease?.behind.at(-1);
+  // What a lease covers is not overtaken: perhaps it has begun.
+  if (yielded && covered?.level === item.level) lane.joinBehind(covered, item);
+  else if (yielded) lane.joinFront(item);
   else lane.joinBack(item);
   // Behind the head nothing changes for the key: joining a long line costs no more than a short one.
   if (key.head === undefined || item.level < key.head.level) elect(key, now);
@@ -106,6 +110,7 @@ export function beginLease(
   worker: string,
   leaseMs: number,
   now: Instant,
+  behind: StoredItem[] = [],
 ): StoredLease {
   if (key.lease !== undefined) throw new Error("A leased key was leased again.");
   withdraw(key);
@@ -115,6 +120,7 @@ export function beginLease(
     fence: nextFence(agenda),
     worker,
     item,
+    behind,
     since: now.wall,
     deadline: now.monotonic + leaseMs,
     deadlineWall: now.wall + leaseMs,
@@ -124,16 +130,58 @@ export function beginLease(
   };
   key.lease = made;
   agenda.leases.add(made);
-  if (item !== undefined) {
-    enter(item, "running");
-    item.attempts += 1;
-  }
+  for (const covered of behind) covered.covered = true;
+  if (item !== undefined) run(item);
   return made;
 }
 
+/** The items of the run that may follow its first one: innocent, and equal to it. */
+export function runBehind({ head, lanes, alone }: StoredKey, most: number): StoredItem[] {
+  const behind: StoredItem[] = [];
+  if (head === undefined || most <= 1 || head.attempts > 0 || alone > 0) return behind;
+  for (const item of lanes[head.level] ?? []) {
+    if (item.attempts > 0 || behind.length + 1 >= most) break;
+    behind.push(item);
+  }
+  return behind;
+}
+
+/** The item that ran is over, and was removed from its key: the next one of the run runs, and its attempt counts. */
+export function advance(lease: StoredLease): void {
+  const { key } = lease;
+  const next = lease.behind.shift();
+  lease.item = next;
+  if (next === undefined) return;
+  laneOf(key, next.level).leave(next);
+  next.covered = false;
+  key.head = next;
+  takePlace(key);
+  run(next);
+}
+
+/** What the lease covered and did not begin waits as before. A cancel that its worker never heard of is carried out. */
+export function uncover(lease: StoredLease, now: Instant): void {
+  for (const item of lease.behind) {
+    item.covered = false;
+    if (item.cancelRequested) cancelWaiting(item, now);
+  }
+  lease.behind = [];
+}
+
+export function cancelWaiting(item: StoredItem, now: Instant): void {
+  remove(item);
+  end(item, { state: "cancelled", at: now.wall, attempt: item.attempts }, now);
+}
+
+function run(item: StoredItem): void {
+  enter(item, "running");
+  item.attempts += 1;
+}
+
 /** The key is free, and its head waits again in its old place. The caller goes on with the head, or elects. */
-export function endLease(ended: StoredLease): void {
+export function endLease(ended: StoredLease, now: Instant): void {
   const { key, item } = ended;
+  uncover(ended, now);
   key.queue.agenda.leases.remove(ended);
   key.lease = undefined;
   if (key.queue.holds.size > 0) key.queue.agenda.stirred.add(key.queue);
@@ -142,13 +190,18 @@ export function endLease(ended: StoredLease): void {
 
 /** Nobody settled in time. What ran is ready again; a cancel that its worker never heard of is carried out. */
 export function expire(expired: StoredLease, now: Instant): void {
-  endLease(expired);
+  const covered = expired.behind.length + 1;
+  endLease(expired, now);
   const { item, key, holder } = expired;
   // What it leads to must not happen within this turn.
   if (holder !== undefined) queueMicrotask(() => holder.lost(holder.lease));
+  if (item !== undefined) key.alone = Math.max(key.alone, covered);
   if (item?.cancelRequested === true) {
-    remove(item);
-    end(item, { state: "cancelled", at: now.wall, attempt: item.attempts }, now);
+    cancelWaiting(item, now);
+  } else if (item !== undefined) {
+    const lost = lostAttempt({ attempt: item.attempts, at: now.wall, worker: expired.worker });
+    item.tried = addAttempt(item.tried, lost);
+    item.losses += 1;
   }
   elect(key, now);
 }
@@ -168,8 +221,9 @@ export function remove(item: StoredItem): void {
 }
 
 /** The item, which was removed from its key, is over. It is remembered as long as it was submitted to be. */
-export function end(item: StoredItem, outcome: Outcome, now: Instant): void {
+export function end(item: StoredItem, how: Outcome, now: Instant): void {
   const { queue } = item.key;
+  const outcome = { ...how, ...withAttempts(item.tried) };
   enter(item, "ended");
   item.outcome = outcome;
   item.payload = EMPTY_PAYLOAD;
@@ -184,7 +238,8 @@ export function end(item: StoredItem, outcome: Outcome, now: Instant): void {
 }
 
 /** The item, which was removed from its key, becomes a dead letter. */
-export function bury(item: StoredItem, outcome: Outcome): void {
+export function bury(item: StoredItem, how: Outcome): void {
+  const outcome = { ...how, ...withAttempts(item.tried) };
   enter(item, "dead");
   item.key.queue.deadLetters.joinBack(item);
   item.outcome = outcome;

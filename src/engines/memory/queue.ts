@@ -32,6 +32,7 @@ export function keyOf(queue: StoredQueue, name: string): StoredKey {
       waiting: 0,
       lease: undefined,
       paused: false,
+      alone: 0,
       place: 0,
       readySince: 0,
       slot: -1,

@@ -1,5 +1,6 @@
 import type { Instant } from "../../domain/clock.ts";
 import type * as port from "../../engine/port.ts";
+import { soFar, withAttempts } from "../../engine/attempts.ts";
 import { copyPayload, levelName } from "./item.ts";
 import type { StoredItem, StoredKey, StoredLease, StoredQueue } from "./state.ts";
 
@@ -7,14 +8,16 @@ export function itemReport(item: StoredItem, now: Instant): port.ItemReport {
   const { id, key, phase, attempts: attempt, submittedAt, dueAt, outcome } = item;
   const common = { id, key: key.name, level: levelName(item), attempt, submittedAt };
   if (phase === "dead" || phase === "ended") {
-    return outcome === undefined ? { ...common, state: "dead" } : { ...common, state: outcome.state, outcome };
+    const over = { ...common, ...withAttempts(item.tried) };
+    return outcome === undefined ? { ...over, state: "dead" } : { ...over, state: outcome.state, outcome };
   }
+  const living = { ...common, ...soFar(item.tried) };
   if (phase === "running") {
     return key.lease === undefined
-      ? { ...common, state: phase }
-      : { ...common, state: phase, running: runningReport(key.lease) };
+      ? { ...living, state: phase }
+      : { ...living, state: phase, running: runningReport(key.lease) };
   }
-  return { ...common, state: phase, ...(dueAt !== undefined && dueAt > now.wall ? { dueAt } : {}) };
+  return { ...living, state: phase, ...(dueAt !== undefined && dueAt > now.wall ? { dueAt } : {}) };
 }
 
 export function queueReport(queue: StoredQueue): port.QueueReport {
@@ -85,6 +88,7 @@ function deadReport(item: StoredItem): port.DeadReport {
     attempt,
     submittedAt,
     failure: outcome?.failure ?? { message: "The reason was not kept." },
+    ...withAttempts(item.tried),
     payload: copyPayload(payload),
   };
 }

@@ -4,6 +4,7 @@
  */
 import type { LevelChooser } from "../../domain/level.ts";
 import type { Payload } from "../../domain/payload.ts";
+import type { Attempts } from "../../engine/attempts.ts";
 import type { ClaimRequest, Grant, HoldRequest, Lease, LostListener, Outcome } from "../../engine/port.ts";
 import type { Heap, Ranked } from "./heap.ts";
 import type { Line, Linked } from "./line.ts";
@@ -27,16 +28,22 @@ export interface StoredItem extends Ranked, Linked<StoredItem> {
   payload: Payload;
   phase: Phase;
   attempts: number;
+  /** The last few of them that came to nothing. */
+  tried: Attempts;
   /** Not before this wall time: a delay or a back-off. */
   dueAt: number | undefined;
   /** A delayed item that was tried before goes to the front of its lane when it comes back. */
   yielded: boolean;
   cancelRequested: boolean;
+  /** How many of its attempts ended with a lost lease. */
+  losses: number;
+  /** It waits behind the item that runs, and the same lease covers it. */
+  covered: boolean;
   outcome: Outcome | undefined;
   /** Wall time at which an ended item, and its id, are forgotten. */
   forgetAt: number;
   /** Those who wait for the outcome. */
-  watchers: Set<(outcome: Outcome | undefined) => void> | undefined;
+  watchers: Set<(outcome: Outcome | undefined | Promise<never>) => void> | undefined;
 }
 
 /**
@@ -56,6 +63,8 @@ export interface StoredKey extends Ranked {
   waiting: number;
   lease: StoredLease | undefined;
   paused: boolean;
+  /** So many items must end one by one: a lease that covered as many was lost. */
+  alone: number;
   /** Position in the ready order of the head's level. Kept while the key is leased, so that a release gets it back. */
   place: number;
   /** Wall time at which the key became ready. */
@@ -66,8 +75,10 @@ export interface StoredLease extends Ranked {
   readonly key: StoredKey;
   readonly fence: number;
   readonly worker: string;
-  /** Undefined for a hold. */
-  readonly item: StoredItem | undefined;
+  /** The item that runs. Undefined for a hold. */
+  item: StoredItem | undefined;
+  /** The others of its run, in order. They wait in the lane of the level, at its front. */
+  behind: StoredItem[];
   readonly since: number;
   /** Monotonic. The lease is over when the clock shows this. */
   deadline: number;
@@ -102,14 +113,14 @@ export interface WaitingClaim extends Linked<WaitingClaim> {
   readonly request: ClaimRequest;
   readonly chooser: LevelChooser;
   /** Takes it out of the line and answers the caller. */
-  answer(grants: readonly Grant[]): void;
+  answer(grants: readonly Grant[] | Promise<never>): void;
 }
 
 /** A hold whose key was leased, and that stands in line for it. */
 export interface WaitingHold extends Linked<WaitingHold> {
   readonly request: HoldRequest;
   /** Takes it out of the line and answers the caller. */
-  answer(lease: Lease): void;
+  answer(lease: Lease | Promise<never>): void;
 }
 
 /**

@@ -1,45 +1,8 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
-import type { Clock, Timer } from "../../domain/clock.ts";
+import { ManualClock } from "../../../test/manual-clock.ts";
 import type { ClaimRequest, Engine, Grant, Submission } from "../../engine/port.ts";
 import { MemoryStore } from "./store.ts";
-
-/** Stands still until it is moved. The wall clock can be stepped on its own. */
-class ManualClock implements Clock {
-  #now = 1_000;
-  #step = 1_700_000_000_000;
-  readonly timers = new Set<{ readonly at: number; readonly callback: () => void }>();
-
-  wall(): number {
-    return this.#now + this.#step;
-  }
-
-  monotonic(): number {
-    return this.#now;
-  }
-
-  setTimer(delayMs: number, callback: () => void): Timer {
-    const timer = { at: this.#now + delayMs, callback };
-    this.timers.add(timer);
-    return { cancel: () => this.timers.delete(timer) };
-  }
-
-  stepWall(ms: number): void {
-    this.#step += ms;
-  }
-
-  pass(ms: number): void {
-    const until = this.#now + ms;
-    for (;;) {
-      const [next] = [...this.timers].filter(({ at }) => at <= until).toSorted((a, b) => a.at - b.at);
-      if (next === undefined) break;
-      this.timers.delete(next);
-      this.#now = Math.max(this.#now, next.at);
-      next.callback();
-    }
-    this.#now = until;
-  }
-}
 
 const HOUR_MS = 3_600_000;
 
@@ -58,14 +21,14 @@ describe("the memory store, by a clock that is moved by hand", () => {
   test("an idle store sets no timer, and a busy one sets one", async () => {
     await submit("a", { delayMs: 500 });
     await submit("b", { delayMs: 300 });
-    assert.equal(clock.timers.size, 0);
+    assert.equal(clock.timers, 0);
     const over = new AbortController();
     const claims = [claim({ signal: over.signal }), claim({ signal: over.signal }), claim({ signal: over.signal })];
     await submit("c", { delayMs: 100 });
-    assert.equal(clock.timers.size, 1);
-    clock.pass(600);
+    assert.equal(clock.timers, 1);
+    await clock.pass(600);
     assert.deepEqual(keysOf((await Promise.all(claims)).flat()), ["c", "b", "a"]);
-    assert.equal(clock.timers.size, 0);
+    assert.equal(clock.timers, 0);
   });
 
   test("waiting claims are served first come first served, across handles", async () => {
@@ -83,12 +46,12 @@ describe("the memory store, by a clock that is moved by hand", () => {
     await submit("k");
     const [grant] = await claim({ leaseMs: 1_000 });
     assert.ok(grant);
-    clock.pass(999);
+    await clock.pass(999);
     const [renewed] = await engine.renew([{ lease: grant.lease, leaseMs: 1_000 }]);
-    assert.equal(renewed?.ok, true);
-    clock.pass(1_000);
+    assert.equal(renewed?.ok, true, "the lease can be renewed");
+    await clock.pass(1_000);
     const [late] = await engine.renew([{ lease: grant.lease, leaseMs: 1_000 }]);
-    assert.equal(late?.ok, false);
+    assert.equal(late?.ok, false, "a lease that ran out cannot be renewed");
     assert.equal((await engine.queues({ queue: "q" }))[0]?.waiting, 1);
   });
 
@@ -104,7 +67,7 @@ describe("the memory store, by a clock that is moved by hand", () => {
     await submit("delayed", { delayMs: HOUR_MS });
     const waiting = claim({});
     clock.stepWall(HOUR_MS);
-    clock.pass(60_000);
+    await clock.pass(60_000);
     assert.deepEqual(keysOf(await waiting), ["delayed"]);
   });
 
@@ -126,7 +89,7 @@ describe("the memory store, by a clock that is moved by hand", () => {
 
   test("what came due before a submission goes before it", async () => {
     await submit("k", { id: "delayed", delayMs: 100 });
-    clock.pass(100);
+    await clock.pass(100);
     await submit("k", { id: "later" });
     const [grant] = await claim({});
     assert.equal(grant?.item.id, "delayed");
@@ -137,9 +100,9 @@ describe("the memory store, by a clock that is moved by hand", () => {
     const [grant] = await claim({});
     assert.ok(grant);
     await engine.settle([{ lease: grant.lease, ending: { type: "done" } }]);
-    clock.pass(999);
+    await clock.pass(999);
     assert.equal((await engine.find({ queue: "q", id: "item" }))?.state, "done");
-    clock.pass(1);
+    await clock.pass(1);
     assert.equal(await engine.find({ queue: "q", id: "item" }), undefined);
     const again = await submit("k", { id: "item", keepMs: 1_000 });
     assert.deepEqual([first, again], [true, true]);
@@ -150,12 +113,12 @@ describe("the memory store, by a clock that is moved by hand", () => {
     const [grant] = await claim({});
     assert.ok(grant);
     await engine.settle([{ lease: grant.lease, ending: { type: "dead", failure: { message: "no" } } }]);
-    clock.pass(HOUR_MS);
+    await clock.pass(HOUR_MS);
     assert.equal((await engine.find({ queue: "q", id: "item" }))?.state, "dead");
     await engine.revive({ queue: "q", action: "drop" });
-    clock.pass(999);
+    await clock.pass(999);
     assert.equal((await engine.find({ queue: "q", id: "item" }))?.state, "dead");
-    clock.pass(1);
+    await clock.pass(1);
     assert.equal(await engine.find({ queue: "q", id: "item" }), undefined);
   });
 
@@ -163,7 +126,7 @@ describe("the memory store, by a clock that is moved by hand", () => {
     await submit("k", { id: "item", keepMs: HOUR_MS });
     await claim({ leaseMs: 1_000 });
     assert.equal(await engine.cancel({ queue: "q", id: "item" }), "requested");
-    clock.pass(1_000);
+    await clock.pass(1_000);
     assert.equal((await engine.find({ queue: "q", id: "item" }))?.state, "cancelled");
   });
 
@@ -173,7 +136,7 @@ describe("the memory store, by a clock that is moved by hand", () => {
       results.map(({ ok }) => ok),
       [false, true],
     );
-    await assert.rejects(engine.find({ queue: "unknown", id: "x" }), { code: "INVALID_INPUT" });
+    await assert.rejects(engine.find({ queue: "unknown", id: "x" }), { code: "QUEUE_MISSING" });
   });
 
   test("a store says that it is not durable", async () => {

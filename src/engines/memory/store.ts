@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../../domain/clock.ts";
+import { checkOptions, type OptionNames } from "../../domain/options.ts";
 import type { Engine } from "../../engine/port.ts";
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import { StoreCore } from "./core.ts";
@@ -7,8 +8,10 @@ import { MemoryHandle } from "./handle.ts";
 import { MemoryCells, MemoryRegister } from "./register.ts";
 
 export interface MemoryOptions {
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
 }
+
+const MEMORY_OPTIONS: OptionNames<MemoryOptions> = { clock: true };
 
 /** State that several handles share, as processes share a database. It lives as long as this object does. */
 export class MemoryStore {
@@ -16,7 +19,8 @@ export class MemoryStore {
   readonly #core: StoreCore;
   readonly #cells: MemoryCells;
 
-  constructor({ clock = systemClock }: MemoryOptions = {}) {
+  constructor(options: MemoryOptions = {}) {
+    const { clock = systemClock } = checkOptions(options, MEMORY_OPTIONS);
     this.#clock = clock;
     this.#core = new StoreCore(clock);
     this.#cells = new MemoryCells(clock);
@@ -27,7 +31,7 @@ export class MemoryStore {
     const register = new MemoryRegister(this.#cells);
     return new MemoryHandle(
       this.#core,
-      locksOnRegister({ name: "memory", register, clock: this.#clock, newId: randomUUID }),
+      locksOnRegister({ name: "memory", register, clock: this.#clock, newId: randomUUID, watchesHolds: true }),
     );
   }
 }

@@ -53,4 +53,16 @@ export const retired: readonly LockCase[] = lockCasesOf("retired", {
     await ben.release(second);
     await ann.isRefused(scene.lock(), "retired", "A lock that was retired", { slots: 3 });
   },
+
+  "a lock of several slots is retired for as long as any of its holders has said": async (scene) => {
+    const ann = await scene.contender();
+    const ben = await scene.contender();
+    const first = await ann.take(scene.lock(), { slots: 2 });
+    const second = await ben.take(scene.lock(), { slots: 2 });
+    await ann.release(first, LONG_MS);
+    const until = (await ann.locks.read(scene.lock()))?.retiredUntil;
+    await ben.release(second, 0);
+    equal((await ann.locks.read(scene.lock()))?.retiredUntil, until, "Until when it is retired");
+    await ann.isRefused(scene.lock(), "retired", "A lock that was retired", { slots: 2 });
+  },
 });

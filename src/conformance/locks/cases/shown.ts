@@ -59,6 +59,18 @@ export const shown: readonly LockCase[] = lockCasesOf("shown", {
     equal((await ben.locks.read(scene.lock()))?.lastData, undefined, "What is left when there is a new holder");
   },
 
+  "the data of a lost holder is gone for good when its lock was held again": async (scene) => {
+    const ben = await scene.contender();
+    const first = await ben.take(scene.lock(), { slots: 2 });
+    const ann = await scene.mortal({ expiry: "release" });
+    await ann.take(scene.lock(), { slots: 2, data: "half done" });
+    await ben.seesUntil(scene.lock(), (found) => found?.holders.length === 1);
+    await ben.release(first);
+    equal((await ben.locks.read(scene.lock()))?.lastData, "half done", "What the last holder left");
+    await ben.release(await ben.take(scene.lock(), { slots: 2 }));
+    equal((await ben.locks.read(scene.lock()))?.lastData, undefined, "What is left after a later holder");
+  },
+
   "the data of a lost holder is removed when its session says delete": async (scene) => {
     const ben = await scene.contender();
     const ann = await scene.mortal({ expiry: "delete" });

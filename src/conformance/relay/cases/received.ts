@@ -4,8 +4,9 @@ import { atMost, equal, ok } from "../../expect.ts";
 import { type SourceCase, sourceCasesOf } from "../case.ts";
 import { textOf } from "../scene.ts";
 
-/** What is said to be at once may take the round trips of a busy machine, but not a poll of seconds. */
+/** What is said to be at once may take the round trips of a busy machine, but not a poll of seconds: one of several tries shows it. */
 const SOON_MS = 1_500;
+const TRIES = 3;
 
 export const received: readonly SourceCase[] = [
   ...sourceCasesOf("received", {
@@ -22,25 +23,32 @@ export const received: readonly SourceCase[] = [
     "a receive that waits has an arrival at once": async (scene) => {
       const stage = await scene.queue();
       const source = await stage.open();
-      const receiving = stage.receive(source);
-      // Long enough to be waiting in earnest.
-      await wait(300);
-      const began = systemClock.monotonic();
-      await stage.send("late");
-      equal(textOf(await receiving), "late", "The waiting receive has the message that arrived");
-      atMost(systemClock.monotonic() - began, SOON_MS, "An arrival is received at once, in milliseconds");
+      await expectSoon("An arrival is received at once, in milliseconds", async () => {
+        const receiving = stage.receive(source);
+        // Long enough to be waiting in earnest.
+        await wait(300);
+        const began = systemClock.monotonic();
+        await stage.send("late");
+        const message = await receiving;
+        const tookMs = systemClock.monotonic() - began;
+        equal(textOf(message), "late", "The waiting receive has the message that arrived");
+        await message.acknowledge();
+        return tookMs;
+      });
     },
 
     "a receive that waits ends when its signal fires": async (scene) => {
       const stage = await scene.queue();
       const source = await stage.open();
-      const over = new AbortController();
-      const receiving = source.receive({ max: 1, signal: over.signal });
-      await wait(100);
-      const began = systemClock.monotonic();
-      over.abort();
-      equal((await receiving).length, 0, "Nothing was there to be received");
-      atMost(systemClock.monotonic() - began, SOON_MS, "A receive is given up at once, in milliseconds");
+      await expectSoon("A receive is given up at once, in milliseconds", async () => {
+        const over = new AbortController();
+        const receiving = source.receive({ max: 1, signal: over.signal });
+        await wait(100);
+        const began = systemClock.monotonic();
+        over.abort();
+        equal((await receiving).length, 0, "Nothing was there to be received");
+        return systemClock.monotonic() - began;
+      });
     },
 
     "a message that comes after a receive was given up is for the next one": async (scene) => {
@@ -58,9 +66,11 @@ export const received: readonly SourceCase[] = [
     "a try on an empty queue answers at once with nothing": async (scene) => {
       const stage = await scene.queue();
       const source = await stage.open();
-      const began = systemClock.monotonic();
-      equal((await stage.try(source, 10)).length, 0, "An empty queue has nothing");
-      atMost(systemClock.monotonic() - began, SOON_MS, "A try does not wait, in milliseconds");
+      await expectSoon("A try does not wait, in milliseconds", async () => {
+        const began = systemClock.monotonic();
+        equal((await stage.try(source, 10)).length, 0, "An empty queue has nothing");
+        return systemClock.monotonic() - began;
+      });
     },
 
     "tries find what is there": async (scene) => {
@@ -109,3 +119,10 @@ export const received: readonly SourceCase[] = [
     ["attributes"],
   ),
 ];
+
+/** One try in time is enough: where something waits for a poll, every one is late. */
+async function expectSoon(promise: string, tryOnce: () => Promise<number>): Promise<void> {
+  let bestMs = Infinity;
+  for (let tries = 0; tries < TRIES && bestMs > SOON_MS; tries += 1) bestMs = Math.min(bestMs, await tryOnce());
+  atMost(bestMs, SOON_MS, promise);
+}

@@ -24,7 +24,7 @@ describe("stopping a worker", () => {
     const worker = stage.queue.work(() => undefined);
     await stage.clock.pass(0);
     assert.deepEqual(await worker.stop(), { finished: 0, released: 0, abandoned: 0 });
-    assert.equal(await worker.stopped.then(() => clockStands(stage)), true);
+    assert.equal(await worker.stopped.then(() => clockStands(stage)), true, "nothing is left to happen after the stop");
   });
 
   test("lets a handler finish within its grace", async () => {
@@ -95,21 +95,21 @@ describe("stopping a worker", () => {
   test("gives back what a claim got while it was being stopped", async () => {
     const stage = setStage();
     const reply = Promise.withResolvers<void>();
-    let runs = 0;
+    let heldItems = 0;
     stage.engine.onClaim = async (request): Promise<readonly Grant[]> => {
       const grants = await stage.store.connect().claim(request);
       await reply.promise;
       return grants;
     };
     await stage.queue.submit("car1", 1, { id: "a" });
-    const worker = stage.queue.work(() => (runs += 1));
+    const worker = stage.queue.work(() => (heldItems += 1));
     await stage.clock.pass(0);
     const stopping = worker.stop({ grace: 1_000 });
     await stage.clock.pass(10);
     reply.resolve();
     await stage.clock.pass(0);
     assert.deepEqual(await stopping, { finished: 0, released: 1, abandoned: 0 });
-    assert.equal(runs, 0);
+    assert.equal(heldItems, 0);
     assert.equal(await stateOf(stage, "a"), "waiting 0");
   });
 
@@ -138,7 +138,54 @@ describe("stopping a worker", () => {
     await stage.clock.pass(0);
     const stopping = worker.stop({ grace: 1_000 });
     await stage.clock.pass(1_000 + ABORT_WAIT_MS);
-    await stopping;
+    assert.deepEqual(await stopping, { finished: 0, released: 0, abandoned: 1 });
+  });
+
+  test("counts a handler that ended after the grace, by what became of its item", async () => {
+    const stage = setStage({ lease: "1m" });
+    const endings: Readonly<Record<string, PromiseWithResolvers<void>>> = {
+      done: Promise.withResolvers(),
+      back: Promise.withResolvers(),
+      stuck: Promise.withResolvers(),
+    };
+    for (const key of Object.keys(endings)) await stage.queue.submit(key, 1, { id: key });
+    const worker = stage.queue.work(({ key }) => endings[key]?.promise, { concurrency: 3 });
+    await stage.clock.pass(0);
+    const stopping = worker.stop({ grace: 1_000 });
+    await stage.clock.pass(2_000);
+    endings["done"]?.resolve();
+    endings["back"]?.reject(new Error("told to stop"));
+    await stage.clock.pass(ABORT_WAIT_MS);
+    assert.deepEqual(await stopping, { finished: 1, released: 1, abandoned: 1 });
+    assert.equal(await stateOf(stage, "done"), "done 1");
+    assert.equal(await stateOf(stage, "back"), "waiting 0");
+  });
+
+  test("counts what the store refused to settle as abandoned: it runs again", async () => {
+    const stage = setStage();
+    const finish = Promise.withResolvers<void>();
+    await stage.queue.submit("car1", 1, { id: "a" });
+    const worker = stage.queue.work(() => finish.promise);
+    await stage.clock.pass(0);
+    stage.engine.onSettle = async (settlements) => settlements.map(() => "lost");
+    const stopping = worker.stop({ grace: 1_000 });
+    finish.resolve();
+    await stage.clock.pass(0);
+    assert.deepEqual(await stopping, { finished: 0, released: 0, abandoned: 1 });
+  });
+
+  test("counts a handler that ended after its lease was lost as abandoned", async () => {
+    const stage = setStage();
+    const finish = Promise.withResolvers<void>();
+    await stage.queue.submit("car1", 1, { id: "a" });
+    const worker = stage.queue.work(() => finish.promise);
+    await stage.clock.pass(0);
+    stage.engine.onRenew = never;
+    const stopping = worker.stop({ grace: "1m" });
+    await stage.clock.pass(LEASE_MS * 2);
+    finish.resolve();
+    await stage.clock.pass(0);
+    assert.deepEqual(await stopping, { finished: 0, released: 0, abandoned: 1 });
   });
 
   test("before it could start is no failure, also when the store refuses it then", async () => {
@@ -151,13 +198,6 @@ describe("stopping a worker", () => {
     assert.deepEqual(await stopping, { finished: 0, released: 0, abandoned: 0 });
     await stage.clock.pass(1_000);
     assert.equal(stage.engine.claims.length, 0);
-  });
-
-  test("that could not start tells why, to whoever asks", async () => {
-    const stage = setStage();
-    stage.engine.declare = () => Promise.reject(new OutcomeUnknown("declare"));
-    const worker = stage.queue.work(() => undefined);
-    await assert.rejects(worker.stopped, OutcomeUnknown);
   });
 
   test("ends it for good: it asks for nothing more", async () => {
@@ -185,10 +225,84 @@ describe("a worker that runs until the queue is empty", () => {
     let stopped = false;
     void worker.stopped.then(() => (stopped = true));
     await stage.clock.pass(3_000);
-    assert.equal(stopped, false);
+    assert.equal(stopped, false, "the worker has not stopped yet");
     other.resolve("fine");
     await stage.clock.pass(500);
-    assert.equal(stopped, true);
+    assert.equal(stopped, true, "the worker has stopped");
+    await slow.stop({ grace: 0 });
+  });
+
+  test("goes on when it got work while it looked", async () => {
+    const stage = setStage();
+    const answer = Promise.withResolvers<void>();
+    const look = stage.engine.queues.bind(stage.engine);
+    stage.engine.queues = async (request) => {
+      const report = await look(request);
+      await answer.promise;
+      return report;
+    };
+    const finish = Promise.withResolvers<string>();
+    const worker = stage.queue.work(() => finish.promise, { untilEmpty: true });
+    let stopped = false;
+    void worker.stopped.then(() => (stopped = true));
+    await stage.clock.pass(0);
+    await stage.queue.submit("car1", 1);
+    await stage.clock.pass(0);
+    assert.equal(worker.running, 1);
+    answer.resolve();
+    await stage.clock.pass(0);
+    const claims = stage.engine.claims.length;
+    await stage.queue.submit("car2", 2);
+    finish.resolve("fine");
+    await stage.clock.pass(1_000);
+    assert.ok(stage.engine.claims.length > claims, "it asks for more");
+    assert.ok(stopped, "and stops when all is done");
+    assert.equal((await stage.queue.status()).waiting, 0);
+  });
+
+  test("looks at once when its own last item is done", async () => {
+    const stage = setStage();
+    const finish = Promise.withResolvers<string>();
+    await stage.queue.submit("car1", 1);
+    const worker = stage.queue.work(() => finish.promise, { untilEmpty: true });
+    let stopped = false;
+    void worker.stopped.then(() => (stopped = true));
+    await stage.clock.pass(10);
+    finish.resolve("fine");
+    await stage.clock.pass(0);
+    assert.ok(stopped, "it does not wait for its next look");
+  });
+
+  test("looks again after a look that failed, each time that one fails", async () => {
+    const stage = setStage();
+    const { engine } = stage;
+    const looks: number[] = [];
+    const fails = [false, true, true, false, true];
+    const other = Promise.withResolvers<string>();
+    await stage.queue.submit("car1", 1);
+    const slow = stage.queue.work(() => other.promise);
+    await stage.clock.pass(0);
+    const look = engine.queues.bind(engine);
+    engine.queues = async (request) => {
+      looks.push(stage.clock.monotonic());
+      if (fails[looks.length - 1] === true) throw new OutcomeUnknown("a look");
+      return await look(request);
+    };
+    const worker = stage.queue.work(() => undefined, { untilEmpty: true });
+    let stopped = false;
+    void worker.stopped.then(() => (stopped = true));
+    await stage.clock.pass(1_000);
+    assert.deepEqual(
+      looks.map((at) => at - (looks[0] ?? 0)),
+      [0, 250, 500, 750, 1_000],
+    );
+    other.resolve("fine");
+    await stage.clock.pass(0);
+    assert.equal(stopped, false, "nothing wakes it");
+    await stage.clock.pass(250);
+    assert.equal(stopped, true, "the worker has stopped");
+    await stage.clock.pass(10_000);
+    assert.equal(looks.length, 6, "and looks no more");
     await slow.stop({ grace: 0 });
   });
 });
