@@ -2,8 +2,9 @@ import type { DatabaseSync } from "node:sqlite";
 import { LevelChooser } from "../../domain/level.ts";
 import { expire } from "./due.ts";
 import { assignedId } from "./assigned-id.ts";
+import type { GrantedItem } from "./items.ts";
 import { type KeyRow, LEASED, READY } from "./key-row.ts";
-import type { GrantTuple, Requests } from "./messages.ts";
+import type { BehindTuple, GrantTuple, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 import { integer, type Row, Statement } from "./rows.ts";
 import type { QueueRow } from "./queue-table.ts";
@@ -47,7 +48,7 @@ export class Claims {
       const line = level === undefined ? undefined : lines[level];
       const row = line?.shift();
       if (level === undefined || line === undefined || row === undefined) break;
-      grants.push(this.#grant(parts, queue, readyKey(tx, row), request.worker, request.leaseMs));
+      grants.push(this.#grant(parts, queue, readyKey(tx, row), request));
       // Only the first of a less urgent line was read ahead of its turn.
       if (line.length === 0 && grants.length < request.max) {
         tx.keys.flush();
@@ -71,7 +72,7 @@ export class Claims {
       if (grants.length === request.max) break;
       if (key.level > mostUrgent) continue;
       const since = key.streakSince;
-      grants.push(this.#grant(parts, queue, key, request.worker, request.leaseMs));
+      grants.push(this.#grant(parts, queue, key, request));
       key.streakSince = since;
     }
     return grants;
@@ -97,21 +98,25 @@ export class Claims {
     });
   }
 
-  #grant(parts: Parts, queue: QueueRow, key: KeyRow, worker: string, leaseMs: number): GrantTuple {
-    const { tx, items } = parts;
+  #grant(parts: Parts, queue: QueueRow, key: KeyRow, request: Requests["claim"]): GrantTuple {
+    const { tx, items, line } = parts;
     const item = items.forGrant(key.head);
     if (item === undefined) throw new Error(`Key ${key.id} is ready without an item.`);
     key.granting = item;
     key.streakSince = tx.monotonic;
-    lease(tx, key, worker, leaseMs);
+    lease(tx, key, request.worker, request.leaseMs);
+    const mayLead = request.items > 1 && item.attempt + key.attempt === 0 && key.alone === 0;
+    const behind = mayLead ? line.cover(key, request.items - 1) : [];
     key.attempt += 1;
     key.waiting -= 1;
     queue.running += 1;
     tx.count(queue, key.level, -1);
     tx.keys.save(key);
     const id = item.id ?? assignedId(key.head);
+    const { type, body, headers, submitted, losses } = item;
     const attempt = item.attempt + key.attempt;
-    return [key.id, key.name, key.fence, id, key.level, item.type, item.body, item.headers, item.submitted, attempt];
+    const only = [key.id, key.name, key.fence, id, key.level, type, body, headers, submitted, attempt] as const;
+    return behind.length + losses === 0 ? only : [...only, losses, behind.map(behindTuple)];
   }
 
   #chooser(queue: QueueRow): LevelChooser {
@@ -182,6 +187,10 @@ function lease(tx: Transaction, key: KeyRow, worker: string, leaseMs: number): v
   key.progress = undefined;
   // Of the lease before: it asked for the end of an item that is gone.
   key.cancel = false;
+}
+
+function behindTuple({ seq, id, type, body, headers, submitted }: GrantedItem): BehindTuple {
+  return [id ?? assignedId(seq), type, body, headers, submitted];
 }
 
 function mayGoOn(tx: Transaction, queue: QueueRow, key: KeyRow): boolean {

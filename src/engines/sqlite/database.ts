@@ -3,6 +3,7 @@ import { accessSync, constants, type Stats, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { systemClock } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
+import { isError } from "../../domain/realms.ts";
 import {
   describeStoreFailure,
   SQLITE_BUSY,
@@ -71,8 +72,8 @@ function tryToOpen(file: string, synchronous: Synchronous): DatabaseSync {
  * Takes the write lock. Blocks this thread, which has nothing else to do. Between two tries it pauses for about half
  * a millisecond, as long as others hold the lock, and never twice for the same time, lest they stay in step.
  */
-export function beginWrite(db: DatabaseSync): void {
-  const giveUpAt = systemClock.monotonic() + LOCK_WAIT_MS;
+export function beginWrite(db: DatabaseSync, waitMs: number = LOCK_WAIT_MS): void {
+  const giveUpAt = systemClock.monotonic() + waitMs;
   for (;;) {
     try {
       db.exec("BEGIN IMMEDIATE");
@@ -130,7 +131,7 @@ function assertWritable(file: string): void {
   } catch (error) {
     throw new StoreFailure(
       "STORE_READ_ONLY",
-      `${file} cannot be written (${error instanceof Error ? error.message : String(error)}). Nothing was changed. Check its permissions.`,
+      `${file} cannot be written (${isError(error) ? error.message : String(error)}). Nothing was changed. Check its permissions.`,
       { cause: error },
     );
   }

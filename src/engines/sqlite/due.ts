@@ -3,6 +3,7 @@ import type { Instant } from "../../domain/clock.ts";
 import { type KeyRow, READY } from "./key-row.ts";
 import type { Parts } from "./parts.ts";
 import { integer, optionalInteger, type Row, Statement } from "./rows.ts";
+import { uncover } from "./run.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** So many of a kind in one transaction; the rest in the next, so that others get their turn. */
@@ -122,6 +123,10 @@ export function keep(tx: Transaction, key: KeyRow): void {
 export function expire(parts: Parts, key: KeyRow): void {
   const { tx } = parts;
   tx.lost.push({ queue: tx.queues.get(key.queue).name, key: key.name, fence: key.fence });
+  const ran = !key.held && key.head !== 0;
+  if (ran) key.alone = Math.max(key.alone, key.covered);
+  if (ran && !key.cancel) parts.endings.noteLost(key);
+  uncover(parts, key);
   endLease(parts, key);
 }
 

@@ -1,16 +1,20 @@
+import { isSimplyDone } from "../../engine/attempts.ts";
 import { readHeaders } from "../../engine/stored-json.ts";
 import { randomUUID } from "node:crypto";
 import { systemClock } from "../../domain/clock.ts";
-import { InvalidInput, LevelsDiffer } from "../../domain/errors.ts";
+import { InvalidInput, LevelsDiffer, QueueNotEmpty } from "../../domain/errors.ts";
 import type {
   CancelResult,
   ClaimRequest,
   DeadReport,
   DeclareRequest,
+  DeleteQueueRequest,
+  EndedItem,
   Engine,
   Finding,
   Grant,
   HoldRequest,
+  Item,
   ItemReport,
   ItemRequest,
   KeyPageRequest,
@@ -33,7 +37,7 @@ import type {
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
-import type { Granted, LeaseTuple, Requests, ThreadData } from "./messages.ts";
+import type { BehindTuple, EndedEntry, Granted, LeaseTuple, Requests, ThreadData } from "./messages.ts";
 import type { Wake } from "../../wake/wake.ts";
 import { ForeignOutside } from "./foreign-outside.ts";
 import { type Outside, OwnOutside } from "./outside.ts";
@@ -47,6 +51,7 @@ const WORTH_SENDING = 8;
 /** The engine as the application sees it: turns the port's calls into messages to the store's thread and back. */
 export class SqliteEngine implements Engine {
   readonly name = "sqlite";
+  readonly runs = true;
   readonly #link: ThreadLink;
   readonly #submissions: Submissions;
   /** What locks are kept in. */
@@ -59,11 +64,11 @@ export class SqliteEngine implements Engine {
     this.#outside = wake === undefined ? new OwnOutside(link) : new ForeignOutside(link, wake);
     this.#submissions = new Submissions(link);
     this.register = new SqliteRegister(link, systemClock);
-    this.#locks = locksOnRegister({ name: "sqlite", register: this.register, newId: randomUUID });
+    this.#locks = locksOnRegister({ name: "sqlite", register: this.register, newId: randomUUID, watchesHolds: true });
   }
 
   /** @param wake in place of the files beside the store; closed with the engine */
-  static async open(data: Omit<ThreadData, "wake">, wake?: Wake): Promise<SqliteEngine> {
+  static async open(data: Omit<ThreadData, "wake" | "pulse">, wake?: Wake): Promise<SqliteEngine> {
     return new SqliteEngine(await ThreadLink.open({ ...data, wake: wake === undefined ? "own" : "foreign" }), wake);
   }
 
@@ -85,10 +90,10 @@ export class SqliteEngine implements Engine {
   }
 
   async claim(request: ClaimRequest): Promise<readonly Grant[]> {
-    const { queue, worker, max, leaseMs, patienceMs, signal, lost } = request;
+    const { queue, worker, max, leaseMs, patienceMs, signal, lost, items = 1 } = request;
     if (signal.aborted) return [];
     const granted = await this.#outside.asleep(queue, true, () => {
-      const { number, reply } = this.#store.start("claim", { queue, worker, max, leaseMs, patienceMs });
+      const { number, reply } = this.#store.start("claim", { queue, worker, max, leaseMs, patienceMs, items });
       return this.#abandonable(number, reply, signal);
     });
     return granted.grants.map((tuple) => {
@@ -119,7 +124,10 @@ export class SqliteEngine implements Engine {
   async renew(renewals: readonly Renewal[]): Promise<readonly RenewResult[]> {
     const { wall, monotonic, results } = await this.#store.call(
       "renew",
-      renewals.map(({ lease, leaseMs, progress }) => [leaseTuple(lease), leaseMs, progress] as const),
+      renewals.map(
+        ({ lease, leaseMs, progress, ended }) =>
+          [leaseTuple(lease), leaseMs, progress, ended?.map(endedEntry)] as const,
+      ),
     );
     const since = { wall, monotonic };
     return results.map((result, index) => {
@@ -157,6 +165,12 @@ export class SqliteEngine implements Engine {
 
   async pause(request: PauseRequest): Promise<void> {
     await this.#store.call("pause", request);
+  }
+
+  async deleteQueue(request: DeleteQueueRequest): Promise<boolean> {
+    const result = await this.#store.call("deleteQueue", request);
+    if (typeof result === "object") throw new QueueNotEmpty(request.queue, result);
+    return result === "deleted";
   }
 
   queues({ queue }: { readonly queue?: string }): Promise<readonly QueueReport[]> {
@@ -219,20 +233,32 @@ export class SqliteEngine implements Engine {
 
 /** Nearly always everything is simply done: then two numbers say it. */
 function toSettleRequest(settlements: readonly Settlement[]): Requests["settle"] {
-  if (settlements.some(({ ending }) => ending.type !== "done" || ending.result !== undefined)) {
-    return { entries: settlements.map(({ lease, ending }) => [leaseTuple(lease), ending]) };
+  if (settlements.some(({ ending, ended = [] }) => ended.length > 0 || !isSimplyDone(ending))) {
+    return {
+      entries: settlements.map(({ lease, ending, ended }) => [leaseTuple(lease), ending, ended?.map(endedEntry)]),
+    };
   }
   return { done: settlements.flatMap(({ lease }) => leaseTuple(lease)) };
 }
 
+function endedEntry(ended: EndedItem): EndedEntry {
+  return isSimplyDone(ended.ending) ? ended.id : ended;
+}
+
 function toGrant(queue: string, { wall, monotonic, levels }: Granted, grant: Granted["grants"][number]): Grant {
-  const [keyId, key, fence, id, rank, type, body, written, submittedAt, attempt] = grant;
-  const headers = written === undefined ? undefined : readHeaders(written);
+  const [keyId, key, fence, id, rank, type, body, written, submittedAt, attempt, losses = 0, behind = []] = grant;
   const level = levels[rank] ?? "";
+  const lease = { queue, key, fence, since: { wall, monotonic }, handle: keyId };
+  const item = { id, queue, key, level, payload: { type, body }, ...readHeaders(written), submittedAt, attempt };
   return {
-    lease: { queue, key, fence, since: { wall, monotonic }, handle: keyId },
-    item: { id, queue, key, level, payload: { type, body }, headers, submittedAt, attempt },
+    lease,
+    item: losses === 0 ? item : { ...item, losses },
+    ...(behind.length === 0 ? {} : { behind: behind.map((one) => toItem(one, { queue, key, level })) }),
   };
+}
+
+function toItem([id, type, body, written, submittedAt]: BehindTuple, of: Pick<Item, "queue" | "key" | "level">): Item {
+  return { id, ...of, payload: { type, body }, ...readHeaders(written), submittedAt, attempt: 1 };
 }
 
 function leaseTuple({ handle, fence }: Lease): LeaseTuple {

@@ -1,4 +1,5 @@
 import { BatonError } from "../../domain/errors.ts";
+import { isError } from "../../domain/realms.ts";
 
 /** A failure of the file, in a form that crosses from the thread to the application. */
 export class StoreFailure extends BatonError {}
@@ -25,7 +26,7 @@ const WHOLE_STORE: ReadonlySet<number | undefined> = new Set([
 
 /** The primary result code, or undefined for an error that is not SQLite's. */
 export function sqliteCode(error: unknown): number | undefined {
-  if (!(error instanceof Error)) return undefined;
+  if (!isError(error)) return undefined;
   const code: unknown = Reflect.get(error, "errcode");
   return typeof code === "number" ? code & 0xff : undefined;
 }
@@ -38,7 +39,7 @@ export function isOfTheStore(error: unknown): boolean {
 /** By number, never by text. */
 export function describeStoreFailure(error: unknown, file: string): StoreFailure {
   if (error instanceof StoreFailure) return error;
-  const text = error instanceof Error ? error.message : String(error);
+  const text = isError(error) ? error.message : String(error);
   const options: ErrorOptions = { cause: error };
   switch (sqliteCode(error)) {
     case SQLITE_FULL:

@@ -53,6 +53,12 @@ export class ForeignOutside implements Outside {
       else leave?.();
     });
     link.onNews = (news) => this.#tell(news);
+    let heard = false;
+    wake.onHearing(() => {
+      if (wake.hears === heard) return;
+      heard = wake.hears;
+      link.hears(heard);
+    });
   }
 
   async asleep<T>(queue: string, isClaim: boolean, wait: () => Promise<T>): Promise<T> {

@@ -11,6 +11,7 @@ import type {
   QueueReport,
   RunningReport,
 } from "../../engine/port.ts";
+import { readAttempts, soFar, withAttempts } from "../../engine/attempts.ts";
 import { assignedId } from "./assigned-id.ts";
 import { readType } from "./items.ts";
 import { readFailure } from "../../engine/stored-json.ts";
@@ -25,7 +26,7 @@ import type { QueueRow } from "./queue-table.ts";
 /** A free page is reused; a file that is mostly free pages only looks large. */
 const MANY_FREE_PAGES = 20_000;
 
-/** Questions about the store. They change nothing and take no lock. */
+/** Questions about the store. They change nothing and take no lock: what is due has happened before, if it could. */
 export class Inspection {
   readonly #parts: Parts;
   readonly #operations: Operations;
@@ -52,7 +53,7 @@ export class Inspection {
     );
     this.#deadAfter = new Statement(
       db,
-      "SELECT seq, key, level, id, type, body, submitted, attempt, failure, at FROM dead WHERE queue = ? AND place > ? ORDER BY place LIMIT ?",
+      "SELECT seq, key, level, id, type, body, submitted, attempt, failure, at, tried FROM dead WHERE queue = ? AND place > ? ORDER BY place LIMIT ?",
     );
     this.#running = new Statement(db, "SELECT count(*) FROM key WHERE state >= 2 AND state = 2 AND at <= ?");
   }
@@ -108,6 +109,7 @@ export class Inspection {
         state: outcome.state,
         attempt: outcome.attempt,
         submittedAt: receipt.submitted,
+        ...withAttempts(outcome.attempts ?? []),
         outcome,
       };
     }
@@ -125,6 +127,7 @@ export class Inspection {
       state: "waiting",
       attempt: item.attempt + (isHead ? key.attempt : 0),
       submittedAt: item.submitted,
+      ...soFar(readAttempts(item.tried)),
     };
     if (isHead && key.state === LEASED && !key.held) {
       return { ...report, state: "running", running: this.#runningReport(key, now) };
@@ -182,8 +185,10 @@ export class Inspection {
     if (row === undefined) return undefined;
     const found = this.#deadAfter.get(queue.id, integer(row, 0) - 1, 1);
     if (found === undefined) return undefined;
-    const { key, level, attempt, submittedAt, failure, at } = readDead(queue, found);
-    return { id, key, level, state: "dead", attempt, submittedAt, outcome: { state: "dead", at, attempt, failure } };
+    const { key, level, attempt, submittedAt, failure, at, attempts = [] } = readDead(queue, found);
+    const tried = withAttempts(attempts);
+    const outcome: Outcome = { state: "dead", at, attempt, failure, ...tried };
+    return { id, key, level, state: "dead", attempt, submittedAt, ...tried, outcome };
   }
 
   #keyReport(key: KeyRow, now: Instant): KeyReport {
@@ -216,6 +221,7 @@ function readDead(queue: QueueRow, row: Row): DeadReport {
     submittedAt: integer(row, 6),
     attempt: integer(row, 7),
     failure: readFailure(text(row, 8)),
+    ...withAttempts(readAttempts(optionalText(row, 10))),
     at: integer(row, 9),
   };
 }

@@ -17,9 +17,12 @@ export interface ItemRow {
   readonly attempt: number;
   /** When it may run again after a failure, by the wall clock; 0 for at once. */
   readonly due: number;
+  /** The last few of its attempts that came to nothing, as they are written. */
+  readonly tried: string | undefined;
 }
 
 export interface GrantedItem {
+  readonly seq: number;
   readonly id: string | undefined;
   readonly type: string;
   readonly body: Body;
@@ -27,7 +30,12 @@ export interface GrantedItem {
   readonly submitted: number;
   readonly keep: number;
   readonly attempt: number;
+  readonly tried: string | undefined;
+  readonly losses: number;
 }
+
+/** What is needed to note how an item ended. */
+export type EndedItem = Pick<GrantedItem, "seq" | "id" | "keep" | "attempt" | "tried">;
 
 /** Items, their links, and those that are delayed. */
 export class Items {
@@ -40,7 +48,8 @@ export class Items {
     this.#statements = prepare(db);
   }
 
-  add(item: ItemRow): void {
+  /** A new one. */
+  add(item: Omit<ItemRow, "attempt" | "due" | "tried">): void {
     const { seq, key, level, id, payload, headers, submitted, keep } = item;
     this.#statements.insert.run(
       seq,
@@ -64,16 +73,20 @@ export class Items {
   /** What a worker gets to see. */
   forGrant(seq: number): GrantedItem | undefined {
     const row = this.#statements.forGrant.get(seq);
-    if (row === undefined) return undefined;
-    return {
-      id: optionalText(row, 0),
-      type: readType(row, 1),
-      body: body(row, 2),
-      headers: optionalText(row, 3),
-      submitted: integer(row, 4),
-      keep: integer(row, 5),
-      attempt: integer(row, 6),
-    };
+    return row === undefined ? undefined : readGranted(row);
+  }
+
+  /** The same of the first items of a line, read together. Undefined stands for a link whose item is gone. */
+  lineForGrant(first: number, last: number, most: number): readonly (GrantedItem | undefined)[] {
+    const rows = this.#statements.lineForGrant.all(first, last, most);
+    return rows.map((row) => (row[0] === null ? undefined : readGranted(row)));
+  }
+
+  /** The same, as far as it is needed to note how they end: up to the first link whose item is gone. */
+  lineForEnd(first: number, last: number, most: number): EndedItem[] {
+    const rows = this.#statements.lineForEnd.all(first, last, most);
+    const gone = rows.findIndex((row) => row[0] === null);
+    return rows.slice(0, gone === -1 ? rows.length : gone).map(readEnded);
   }
 
   /** Only what is needed to make an item the head: undefined if it was taken out of its line. */
@@ -85,6 +98,15 @@ export class Items {
 
   setDue(seq: number, due: number): void {
     this.#statements.setDue.run(due, seq);
+  }
+
+  setTried(seq: number, tried: string): void {
+    this.#statements.setTried.run(tried, seq);
+  }
+
+  /** Its lease was lost. */
+  setLost(seq: number, tried: string): void {
+    this.#statements.setLost.run(tried, seq);
   }
 
   addAttempts(seq: number, attempts: number): void {
@@ -109,12 +131,9 @@ export class Items {
     this.#unlinked.clear();
   }
 
-  remove(
-    seq: number,
-  ): { readonly id: string | undefined; readonly keep: number; readonly attempt: number } | undefined {
+  remove(seq: number): EndedItem | undefined {
     const row = this.#statements.remove.get(seq);
-    if (row === undefined) return undefined;
-    return { id: optionalText(row, 0), keep: integer(row, 1), attempt: integer(row, 2) };
+    return row === undefined ? undefined : readEnded(row);
   }
 
   link(seq: number, next: number): void {
@@ -122,9 +141,9 @@ export class Items {
     this.#statements.link.run(seq, next);
   }
 
-  /** Takes the link behind an item away, and says where it led. */
-  unlink(seq: number): number | undefined {
-    const row = this.#statements.next.get(seq);
+  /** Takes the link behind an item away, and says where it led; `known` spares to read it. */
+  unlink(seq: number, known?: number): number | undefined {
+    const row = known === undefined ? this.#statements.next.get(seq) : [known];
     if (row === undefined) return undefined;
     this.#unlinked.add(seq);
     return integer(row, 0);
@@ -175,6 +194,32 @@ function readItem(row: Row): ItemRow {
     keep: integer(row, 8),
     attempt: integer(row, 9),
     due: integer(row, 10),
+    tried: optionalText(row, 11),
+  };
+}
+
+function readGranted(row: Row): GrantedItem {
+  return {
+    seq: integer(row, 0),
+    id: optionalText(row, 1),
+    type: readType(row, 2),
+    body: body(row, 3),
+    headers: optionalText(row, 4),
+    submitted: integer(row, 5),
+    keep: integer(row, 6),
+    attempt: integer(row, 7),
+    tried: optionalText(row, 8),
+    losses: integer(row, 9),
+  };
+}
+
+function readEnded(row: Row): EndedItem {
+  return {
+    seq: integer(row, 0),
+    id: optionalText(row, 1),
+    keep: integer(row, 2),
+    attempt: integer(row, 3),
+    tried: optionalText(row, 4),
   };
 }
 
@@ -192,6 +237,14 @@ export function readType(row: Row, index: number): string {
   return optionalText(row, index) ?? JSON_TYPE;
 }
 
+const FOR_GRANT = "seq, id, type, body, headers, submitted, keep, attempt, tried, losses";
+const FOR_END = "seq, id, keep, attempt, tried";
+/** The links of a line, from the first given up to the last given, at most so many. One query for all of them: to ask for each costs four times as much. */
+const LINE =
+  "WITH RECURSIVE line (seq, place) AS (SELECT ?, 1 UNION ALL " +
+  "SELECT next, place + 1 FROM line JOIN link USING (seq) WHERE line.seq <> ? AND place < ?)";
+const FROM_LINE = "FROM line LEFT JOIN item USING (seq) ORDER BY place";
+
 function prepare(db: DatabaseSync) {
   return {
     insert: new Statement(
@@ -200,14 +253,18 @@ function prepare(db: DatabaseSync) {
     ),
     get: new Statement(
       db,
-      "SELECT seq, key, level, id, type, body, headers, submitted, keep, attempt, due FROM item WHERE seq = ?",
+      "SELECT seq, key, level, id, type, body, headers, submitted, keep, attempt, due, tried FROM item WHERE seq = ?",
     ),
-    forGrant: new Statement(db, "SELECT id, type, body, headers, submitted, keep, attempt FROM item WHERE seq = ?"),
+    forGrant: new Statement(db, `SELECT ${FOR_GRANT} FROM item WHERE seq = ?`),
+    lineForGrant: new Statement(db, `${LINE} SELECT item.${FOR_GRANT} ${FROM_LINE}`),
+    lineForEnd: new Statement(db, `${LINE} SELECT item.${FOR_END} ${FROM_LINE}`),
     discard: new Statement(db, "DELETE FROM item WHERE seq IN (SELECT value FROM json_each(?))"),
     due: new Statement(db, "SELECT due FROM item WHERE seq = ?"),
     setDue: new Statement(db, "UPDATE item SET due = ? WHERE seq = ?"),
+    setTried: new Statement(db, "UPDATE item SET tried = ? WHERE seq = ?"),
+    setLost: new Statement(db, "UPDATE item SET tried = ?, losses = losses + 1 WHERE seq = ?"),
     addAttempts: new Statement(db, "UPDATE item SET attempt = attempt + ? WHERE seq = ?"),
-    remove: new Statement(db, "DELETE FROM item WHERE seq = ? RETURNING id, keep, attempt"),
+    remove: new Statement(db, `DELETE FROM item WHERE seq = ? RETURNING ${FOR_END}`),
     link: new Statement(db, "INSERT OR REPLACE INTO link (seq, next) VALUES (?, ?)"),
     next: new Statement(db, "SELECT next FROM link WHERE seq = ?"),
     unlink: new Statement(db, "DELETE FROM link WHERE seq IN (SELECT value FROM json_each(?))"),

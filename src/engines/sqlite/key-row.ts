@@ -1,3 +1,4 @@
+import type { EndedItem } from "./items.ts";
 import { integer, optionalInteger, optionalText, type Row, text } from "./rows.ts";
 
 /**
@@ -57,14 +58,22 @@ export interface KeyRow {
   lanes: Lane[];
   /** A lane may hold links to items that are gone, or not due yet: look before one becomes the head. */
   gaps: boolean;
+  /** How many items its lease covers, from the head on; those behind the head are the first of the lane of its level. 1 without a lease. */
+  covered: number;
+  /** Items behind the head that are to be cancelled, if their holder does not end them. */
+  marked: readonly number[];
+  /** So many items must end one by one, because a lease that covered as many was lost. */
+  alone: number;
   /** Since when one worker has had this key, item after item, without a pause. Not stored. */
   streakSince: number;
   /** What the last grant read of the head, so that its end need not read it again. Not stored. */
-  granting: { readonly id: string | undefined; readonly keep: number; readonly attempt: number } | undefined;
+  granting: EndedItem | undefined;
+  /** The same of those behind the head that the lease covers. Not stored. */
+  behind: EndedItem[] | undefined;
 }
 
 export const KEY_COLUMNS =
-  "id, queue, name, state, paused, head, level, place, ready_at, attempt, at, granted, fence, held, cancel, since, worker, progress, waiting, delayed, lanes, gaps, wanted";
+  "id, queue, name, state, paused, head, level, place, ready_at, attempt, at, granted, fence, held, cancel, since, worker, progress, waiting, delayed, lanes, gaps, wanted, covered, marked, alone";
 
 export function newKey(id: number, queue: number, name: string): KeyRow {
   return {
@@ -91,8 +100,12 @@ export function newKey(id: number, queue: number, name: string): KeyRow {
     delayed: 0,
     lanes: [],
     gaps: false,
+    covered: 1,
+    marked: [],
+    alone: 0,
     streakSince: 0,
     granting: undefined,
+    behind: undefined,
   };
 }
 
@@ -121,8 +134,12 @@ export function readKey(row: Row): KeyRow {
     lanes: readLanes(optionalText(row, 20)),
     gaps: integer(row, 21) === 1,
     wanted: integer(row, 22) === 1,
+    covered: integer(row, 23),
+    marked: optionalText(row, 24)?.split(" ").map(Number) ?? [],
+    alone: integer(row, 25),
     streakSince: 0,
     granting: undefined,
+    behind: undefined,
   };
 }
 

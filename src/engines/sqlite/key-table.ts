@@ -71,6 +71,17 @@ export class KeyTable {
     this.#dirty.clear();
   }
 
+  /** All of a queue were deleted from the store. */
+  dropAll(queue: number): void {
+    for (const cached of this.#byId.values()) {
+      const { id, name } = cached.row;
+      if (cached.row.queue !== queue) continue;
+      this.#dirty.delete(cached);
+      this.#byId.delete(id);
+      this.#byName.delete(`${queue} ${name}`);
+    }
+  }
+
   trim(): void {
     if (this.#byId.size > MOST_CACHED) this.forget();
   }
@@ -130,6 +141,9 @@ export class KeyTable {
       writeLanes(row.lanes),
       row.gaps ? 1 : 0,
       row.wanted ? 1 : 0,
+      row.covered,
+      row.marked.length === 0 ? null : row.marked.join(" "),
+      row.alone,
       row.id,
     );
   }
@@ -155,7 +169,8 @@ function prepare(db: DatabaseSync) {
     save: new Statement(
       db,
       "UPDATE key SET state = ?, paused = ?, head = ?, level = ?, place = ?, ready_at = ?, attempt = ?, at = ?, granted = ?, fence = ?, " +
-        "held = ?, cancel = ?, since = ?, worker = ?, progress = ?, waiting = ?, delayed = ?, lanes = ?, gaps = ?, wanted = ? WHERE id = ?",
+        "held = ?, cancel = ?, since = ?, worker = ?, progress = ?, waiting = ?, delayed = ?, lanes = ?, gaps = ?, wanted = ?, " +
+        "covered = ?, marked = ?, alone = ? WHERE id = ?",
     ),
     delete: new Statement(db, "DELETE FROM key WHERE id = ?"),
   };

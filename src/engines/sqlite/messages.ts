@@ -4,6 +4,8 @@ import type {
   Accepted,
   CancelResult,
   DeadReport,
+  DeleteQueueRequest,
+  EndedItem,
   Ending,
   Finding,
   ItemReport,
@@ -16,7 +18,7 @@ import type {
   QueueReport,
   ReviveRequest,
 } from "../../engine/port.ts";
-import type { ErrorCode } from "../../domain/errors.ts";
+import type { ErrorCode, QueueContents } from "../../domain/errors.ts";
 import type { Cell } from "../../locks/register.ts";
 import type { Synchronous } from "./database.ts";
 
@@ -29,6 +31,8 @@ export interface ThreadData {
   readonly synchronous: Synchronous;
   /** `own`, the default: the files beside the store. `foreign`: the application's thread tells others, and is told. */
   readonly wake?: "own" | "foreign";
+  /** The application's signs of life, which the store's thread reads. */
+  readonly pulse: SharedArrayBuffer;
 }
 
 /** What other processes, and whoever in this one, should hear of a transaction. */
@@ -63,6 +67,9 @@ export type SubmitAnswer = number | Accepted | RefusalTuple;
 /** The lease that a renewal or settlement is about. */
 export type LeaseTuple = readonly [keyId: number, fence: number];
 
+/** The id of what is done without a result, or anything. */
+export type EndedEntry = string | EndedItem;
+
 export interface Requests {
   declare: { readonly queue: string; readonly levels: readonly string[] | undefined };
   submit: readonly SubmitGroup[];
@@ -72,6 +79,8 @@ export interface Requests {
     readonly max: number;
     readonly leaseMs: number;
     readonly patienceMs: number;
+    /** The most items of a run. */
+    readonly items: number;
   };
   hold: {
     readonly queue: string;
@@ -80,15 +89,27 @@ export interface Requests {
     readonly leaseMs: number;
     readonly waits: boolean;
   };
-  renew: readonly (readonly [lease: LeaseTuple, leaseMs: number, progress: number | undefined])[];
+  renew: readonly (readonly [
+    lease: LeaseTuple,
+    leaseMs: number,
+    progress: number | undefined,
+    ended: readonly EndedEntry[] | undefined,
+  ])[];
   /** Either pairs of key and fence of items that are done without a result, or anything. */
   settle:
     | { readonly done: readonly number[] }
-    | { readonly entries: readonly (readonly [lease: LeaseTuple, ending: Ending])[] };
+    | {
+        readonly entries: readonly (readonly [
+          lease: LeaseTuple,
+          ending: Ending,
+          ended: readonly EndedEntry[] | undefined,
+        ])[];
+      };
   find: { readonly queue: string; readonly id: string };
   outcome: { readonly queue: string; readonly id: string };
   cancel: { readonly queue: string; readonly id: string };
   pause: PauseRequest;
+  deleteQueue: DeleteQueueRequest;
   queues: { readonly queue: string | undefined };
   keys: KeyPageRequest;
   dead: PageRequest;
@@ -128,6 +149,17 @@ export type GrantTuple = readonly [
   headers: string | undefined,
   submittedAt: number,
   attempt: number,
+  losses?: number,
+  behind?: readonly BehindTuple[],
+];
+
+/** An item of a run behind the first: of the same key and level, and never tried. */
+export type BehindTuple = readonly [
+  id: string,
+  type: string,
+  body: Body,
+  headers: string | undefined,
+  submittedAt: number,
 ];
 
 /** `monotonic` and `wall` were read before anything was written. */
@@ -156,6 +188,8 @@ export interface Replies {
   outcome: Outcome | undefined;
   cancel: CancelResult;
   pause: undefined;
+  /** What is in it, if that is why it was not deleted. */
+  deleteQueue: "deleted" | "missing" | QueueContents;
   queues: readonly QueueReport[];
   keys: readonly KeyReport[];
   dead: readonly DeadReport[];
@@ -185,7 +219,7 @@ export type Reply =
   | { readonly call: number; readonly failure: PlainFailure };
 
 /** `look`: something may have changed. `hear losses`: of leases, from now on, where the store wakes by itself. */
-export type ToThread = { readonly calls: readonly Call[] } | "look" | "hear losses" | "close";
+export type ToThread = { readonly calls: readonly Call[] } | "look" | "hear losses" | "hears" | "deaf" | "close";
 
 export type FromThread =
   | { readonly type: "open" }
@@ -193,4 +227,6 @@ export type FromThread =
   | { readonly type: "news"; readonly news: News }
   /** Another process has found leases that ran out. */
   | { readonly type: "losses" }
+  /** Does the application's event loop turn? Asked before work is taken for it. */
+  | { readonly type: "alive?" }
   | { readonly type: "failed"; readonly failure: PlainFailure };

@@ -21,7 +21,7 @@ export class Operations {
   readonly #removeDead: Statement;
 
   constructor(db: DatabaseSync) {
-    const columns = "place, seq, key, level, id, type, body, headers, submitted, keep";
+    const columns = "place, seq, key, level, id, type, body, headers, submitted, keep, tried";
     this.#declare = new Statement(
       db,
       "INSERT INTO queue (name, levels, waiting) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -63,6 +63,11 @@ export class Operations {
     const isHead = key.head === seq;
     if (isHead && key.state === LEASED && !key.held) {
       key.cancel = true;
+      tx.keys.save(key);
+      return "requested";
+    }
+    if (line.behind(key).some((covered) => covered.seq === seq)) {
+      key.marked = [...key.marked.filter((marked) => marked !== seq), seq];
       tx.keys.save(key);
       return "requested";
     }
@@ -155,9 +160,10 @@ export class Operations {
       headers: optionalText(row, 7),
       submitted: integer(row, 8),
       keep,
-      attempt: 0,
-      due: 0,
     });
+    // What was tried before is still worth knowing: the attempts count anew.
+    const tried = optionalText(row, 10);
+    if (tried !== undefined) items.setTried(seq, tried);
     if (isRemembered({ id, keep })) receipts.reopen(queue, remembered);
     line.arrive(queue, key, seq, level, false);
   }

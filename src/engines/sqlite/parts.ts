@@ -1,9 +1,17 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Failure } from "../../domain/failure.ts";
-import type { Outcome } from "../../engine/port.ts";
+import {
+  addAttempt,
+  type Attempt,
+  attemptOf,
+  lostAttempt,
+  readAttempts,
+  writeAttempts,
+} from "../../engine/attempts.ts";
+import type { AttemptReport, Outcome } from "../../engine/port.ts";
 import { assignedId } from "./assigned-id.ts";
 import { Cells } from "./cells.ts";
-import { isRemembered, Items } from "./items.ts";
+import { type EndedItem, isRemembered, Items } from "./items.ts";
 import { Receipts } from "./receipts.ts";
 import type { KeyRow } from "./key-row.ts";
 import { Line } from "./line.ts";
@@ -50,8 +58,8 @@ export class Endings {
     this.#receipts = receipts;
     this.#bury = new Statement(
       db,
-      "INSERT INTO dead (place, seq, queue, key, level, id, type, body, headers, submitted, keep, attempt, failure, at) " +
-        "SELECT ?, seq, ?, ?, level, id, type, body, headers, submitted, keep, ?, ?, ? FROM item WHERE seq = ?",
+      "INSERT INTO dead (place, seq, queue, key, level, id, type, body, headers, submitted, keep, attempt, failure, at, tried) " +
+        "SELECT ?, seq, ?, ?, level, id, type, body, headers, submitted, keep, ?, ?, ?, ? FROM item WHERE seq = ?",
     );
   }
 
@@ -71,31 +79,52 @@ export class Endings {
     this.#note(queue, head, removed, key.attempt, outcome);
   }
 
+  /** An attempt of the head came to nothing: noted with the item, which stays. */
+  note(key: KeyRow, how: (attempt: Attempt) => AttemptReport): void {
+    const tried = this.#noted(key, how);
+    if (tried !== undefined) this.#items.setTried(key.head, tried);
+  }
+
+  /** The same for one whose lease was lost. */
+  noteLost(key: KeyRow): void {
+    const tried = this.#noted(key, lostAttempt);
+    if (tried !== undefined) this.#items.setLost(key.head, tried);
+  }
+
+  #noted(key: KeyRow, how: (attempt: Attempt) => AttemptReport): string | undefined {
+    const item = key.granting ?? this.#items.forGrant(key.head);
+    // A row that is damaged or gone must not keep a lease from running out.
+    if (item === undefined) return undefined;
+    const attempt = how({ attempt: item.attempt + key.attempt, at: this.#tx.wall, worker: key.worker ?? "" });
+    const tried = writeAttempts(addAttempt(readAttempts(item.tried), attempt));
+    if (key.granting !== undefined) key.granting = { ...key.granting, tried };
+    return tried;
+  }
+
   bury(queue: QueueRow, key: KeyRow, failure: Failure): void {
     const seq = key.head;
     const item = this.#items.get(seq);
     if (item === undefined) throw new Error(`Item ${seq} is not in the store.`);
-    const attempts = item.attempt + key.attempt;
-    this.#bury.run(this.#tx.next(), queue.id, key.name, attempts, JSON.stringify(failure), this.#tx.wall, seq);
+    const attempt = item.attempt + key.attempt;
+    const at = this.#tx.wall;
+    const last = attemptOf({ type: "dead", failure }, { attempt, at, worker: key.worker ?? "" });
+    const tried = addAttempt(readAttempts(item.tried), last);
+    const place = this.#tx.next();
+    this.#bury.run(place, queue.id, key.name, attempt, JSON.stringify(failure), at, writeAttempts(tried), seq);
     this.#items.discard(seq);
     this.#tx.queues.touch(queue).dead += 1;
     if (!isRemembered(item)) return;
-    const outcome: Outcome = { state: "dead", at: this.#tx.wall, attempt: attempts, failure };
+    const outcome: Outcome = { state: "dead", at, attempt, failure, attempts: tried };
     this.#receipts.end(this.#tx, queue, item.id ?? assignedId(seq), outcome, undefined);
   }
 
-  #note(
-    queue: QueueRow,
-    seq: number,
-    item: { readonly id: string | undefined; readonly keep: number; readonly attempt: number },
-    attempt: number,
-    outcome: EndOf,
-  ): void {
+  #note(queue: QueueRow, seq: number, item: EndedItem, attempt: number, outcome: EndOf): void {
     if (!isRemembered(item)) return;
-    const whole: Outcome = { ...outcome, at: this.#tx.wall, attempt: item.attempt + attempt };
+    const over: Outcome = { ...outcome, at: this.#tx.wall, attempt: item.attempt + attempt };
+    const whole = item.tried === undefined ? over : { ...over, attempts: readAttempts(item.tried) };
     this.#receipts.end(this.#tx, queue, item.id ?? assignedId(seq), whole, this.#tx.wall + item.keep);
   }
 }
 
 /** What is known of an ending beside its time. */
-type EndOf = Omit<Outcome, "at" | "attempt">;
+export type EndOf = Omit<Outcome, "at" | "attempt">;

@@ -54,6 +54,13 @@ export class QueueTable {
     return queue;
   }
 
+  /** It was deleted from the store. */
+  drop(queue: QueueRow): void {
+    this.#dirty.delete(queue);
+    this.#byName.delete(queue.name);
+    this.#byId.delete(queue.id);
+  }
+
   flush(): void {
     for (const { id, paused, waiting, delayed, running, dead } of this.#dirty) {
       this.#save.run(paused ? 1 : 0, JSON.stringify(waiting), delayed, running, dead, id);

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { readAttempts, withAttempts, writeAttempts } from "../../engine/attempts.ts";
 import type { Outcome } from "../../engine/port.ts";
 import { readFailure } from "../../engine/stored-json.ts";
 import { assignedId, seqOfAssigned } from "./assigned-id.ts";
@@ -46,6 +47,8 @@ export class Receipts {
       outcome.result?.type ?? null,
       outcome.result?.body ?? null,
       outcome.failure === undefined ? null : JSON.stringify(outcome.failure),
+      outcome.attempts === undefined ? null : writeAttempts(outcome.attempts),
+      outcome.resultMissing ?? null,
       queue.id,
       id,
     );
@@ -87,12 +90,15 @@ function readOutcome(state: string, row: Row): Outcome {
   }
   const type = optionalText(row, 8);
   const failure = optionalText(row, 10);
+  const resultMissing = optionalText(row, 12);
   return {
     state,
     at: integer(row, 5),
     attempt: integer(row, 7),
     ...(type === undefined ? {} : { result: { type, body: body(row, 9) } }),
+    ...(resultMissing === undefined ? {} : { resultMissing }),
     ...(failure === undefined ? {} : { failure: readFailure(failure) }),
+    ...withAttempts(readAttempts(optionalText(row, 11))),
   };
 }
 
@@ -100,7 +106,7 @@ function prepare(db: DatabaseSync) {
   return {
     get: new Statement(
       db,
-      "SELECT seq, key, level, submitted, state, ended, expires, attempt, result_type, result, failure FROM receipt WHERE queue = ? AND id = ?",
+      "SELECT seq, key, level, submitted, state, ended, expires, attempt, result_type, result, failure, tried, result_missing FROM receipt WHERE queue = ? AND id = ?",
     ),
     // An expired receipt of the same id may still be there.
     insert: new Statement(
@@ -109,11 +115,11 @@ function prepare(db: DatabaseSync) {
     ),
     end: new Statement(
       db,
-      "UPDATE receipt SET state = ?, ended = ?, expires = ?, attempt = ?, result_type = ?, result = ?, failure = ? WHERE queue = ? AND id = ?",
+      "UPDATE receipt SET state = ?, ended = ?, expires = ?, attempt = ?, result_type = ?, result = ?, failure = ?, tried = ?, result_missing = ? WHERE queue = ? AND id = ?",
     ),
     reopen: new Statement(
       db,
-      "UPDATE receipt SET state = NULL, ended = NULL, expires = NULL, attempt = NULL, failure = NULL WHERE queue = ? AND id = ?",
+      "UPDATE receipt SET state = NULL, ended = NULL, expires = NULL, attempt = NULL, failure = NULL, tried = NULL WHERE queue = ? AND id = ?",
     ),
     expire: new Statement(db, "UPDATE receipt SET expires = ? WHERE queue = ? AND id = ?"),
     forgetExpired: new Statement(

@@ -130,6 +130,20 @@ const MIGRATIONS: readonly string[] = [
   ALTER TABLE key ADD COLUMN wanted INTEGER NOT NULL DEFAULT 0;
   CREATE INDEX key_wanted ON key (at) WHERE wanted = 1 AND state < 2;
   `,
+  // The last few attempts that came to nothing, with the item as long as it lives, and with how it ended (`engine/attempts.ts`).
+  `
+  ALTER TABLE item ADD COLUMN tried TEXT;
+  ALTER TABLE receipt ADD COLUMN tried TEXT;
+  ALTER TABLE receipt ADD COLUMN result_missing TEXT;
+  ALTER TABLE dead ADD COLUMN tried TEXT;
+  `,
+  // Runs: how many items a lease covers, those of them that are to be cancelled, how many must end one by one, and lost leases by item.
+  `
+  ALTER TABLE key ADD COLUMN covered INTEGER NOT NULL DEFAULT 1;
+  ALTER TABLE key ADD COLUMN marked TEXT;
+  ALTER TABLE key ADD COLUMN alone INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE item ADD COLUMN losses INTEGER NOT NULL DEFAULT 0;
+  `,
 ];
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length;

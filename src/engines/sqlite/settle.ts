@@ -1,9 +1,11 @@
+import { attemptOf } from "../../engine/attempts.ts";
 import type { Ending, SettleResult } from "../../engine/port.ts";
 import { isOpen } from "./claim.ts";
 import { endLease, keep } from "./due.ts";
 import { type KeyRow, LEASED } from "./key-row.ts";
-import type { LeaseTuple, Requests } from "./messages.ts";
+import type { EndedEntry, LeaseTuple, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
+import { endBefore, endOf, uncover } from "./run.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** The positions of those that are not the current lease of their key. */
@@ -19,17 +21,17 @@ function current(parts: Parts, [keyId, fence]: LeaseTuple): KeyRow | undefined {
   return key;
 }
 
-export function renew(
-  parts: Parts,
-  lease: LeaseTuple,
-  leaseMs: number,
-  progress: number | undefined,
-): "lost" | "renewed" | "cancel" {
+export function renew(parts: Parts, renewal: Requests["renew"][number]): "lost" | "renewed" | "cancel" {
+  const [lease, leaseMs, progress, ended] = renewal;
   const { tx } = parts;
   const key = current(parts, lease);
   if (key === undefined) return "lost";
   key.granted = tx.monotonic;
   key.at = tx.monotonic + leaseMs;
+  if (ended !== undefined) {
+    endBefore(parts, key, ended);
+    uncover(parts, key);
+  }
   if (progress !== undefined) key.progress = progress;
   tx.keys.save(key);
   return key.cancel ? "cancel" : "renewed";
@@ -39,8 +41,8 @@ export function renew(
 export function settleAll(parts: Parts, request: Requests["settle"]): readonly number[] {
   const lost: number[] = [];
   if ("entries" in request) {
-    for (const [position, [lease, ending]] of request.entries.entries()) {
-      if (settle(parts, lease, ending) === "lost") lost.push(position);
+    for (const [position, [lease, ending, ended]] of request.entries.entries()) {
+      if (settle(parts, lease, ending, ended) === "lost") lost.push(position);
     }
     return lost;
   }
@@ -54,23 +56,34 @@ export function settleAll(parts: Parts, request: Requests["settle"]): readonly n
 
 const DONE: Ending = { type: "done" };
 
-function settle(parts: Parts, lease: LeaseTuple, ending: Ending): SettleResult {
+function settle(parts: Parts, lease: LeaseTuple, ending: Ending, ended: readonly EndedEntry[] = []): SettleResult {
   const key = current(parts, lease);
   if (key === undefined) return "lost";
-  if (key.held || ending.type === "release") release(parts, key);
+  const isNew = endBefore(parts, key, ended);
+  uncover(parts, key);
+  if (!key.held && ending.type !== "release") key.alone = Math.max(0, key.alone - 1);
+  if (key.held) endLease(parts, key);
+  else if (ending.type === "release") release(parts, key, ending, isNew);
   else if (ending.type === "retry" && !key.cancel) retry(parts, key, ending);
   else finish(parts, key, ending);
   return "settled";
 }
 
-/** The attempt is given back: the item was not tried to its end. A hold has no attempt to give. */
-function release(parts: Parts, key: KeyRow): void {
-  if (!key.held && !key.cancel) key.attempt -= 1;
+/** The attempt is given back: the item was not tried to its end. One that was counted just now was not begun, and nothing is noted of it. */
+function release(parts: Parts, key: KeyRow, ending: Extract<Ending, { type: "release" }>, isNew: boolean): void {
+  if (!key.cancel && !isNew) note(parts, key, ending);
+  if (!key.cancel || isNew) key.attempt -= 1;
   endLease(parts, key);
 }
 
-function retry(parts: Parts, key: KeyRow, { delayMs, place }: Extract<Ending, { type: "retry" }>): void {
+function note({ endings }: Parts, key: KeyRow, ending: Extract<Ending, { type: "retry" | "release" }>): void {
+  endings.note(key, (attempt) => attemptOf(ending, attempt));
+}
+
+function retry(parts: Parts, key: KeyRow, ending: Extract<Ending, { type: "retry" }>): void {
   const { tx, items, line } = parts;
+  const { delayMs, place } = ending;
+  note(parts, key, ending);
   const due = delayMs === 0 ? 0 : tx.wall + delayMs;
   if (place === "keep" || due === 0) {
     items.setDue(key.head, due);
@@ -94,10 +107,7 @@ function finish(parts: Parts, key: KeyRow, ending: Ending): void {
   const queue = tx.queues.touch(tx.queues.get(key.queue));
   queue.running -= 1;
   if (ending.type === "dead") endings.bury(queue, key, ending.failure);
-  else if (ending.type === "done") {
-    const { result } = ending;
-    endings.endHead(queue, key, result === undefined ? { state: "done" } : { state: "done", result });
-  } else endings.endHead(queue, key, { state: "cancelled" });
+  else endings.endHead(queue, key, ending.type === "done" ? endOf(ending) : { state: "cancelled" });
   const { worker } = key;
   letGo(tx, key);
   line.promote(key);

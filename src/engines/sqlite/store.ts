@@ -1,9 +1,10 @@
 import type { Instant } from "../../domain/clock.ts";
-import { InvalidInput } from "../../domain/errors.ts";
+import { QueueMissing } from "../../domain/errors.ts";
 import { Claims, hold, isWorthHolding, want, wantNoMore } from "./claim.ts";
 import { beginWrite, commit, emptyLog, openDatabase, type Synchronous } from "./database.ts";
 import { DueDates } from "./due.ts";
 import { describeStoreFailure, isOfTheStore, SQLITE_FULL, sqliteCode } from "./failure.ts";
+import { QueueDeletion } from "./delete-queue.ts";
 import { Inspection } from "./inspect.ts";
 import type { Call, Granted, Kind, News, PlainFailure, Replies, Reply, Requests } from "./messages.ts";
 import { isNews, newsOf } from "./news.ts";
@@ -18,6 +19,8 @@ const FORGET_AT_A_TIME = 200;
 const FORGET_EVERY_MS = 1_000;
 /** After another process has written, those who wait for outcomes and cells are looked at together, not at each of its writes. */
 const FOREIGN_LOOK_MS = 5;
+/** How long a question waits for the write lock to let happen what is due: others hold it for a moment. Then it shows what is there. */
+const QUESTION_LOCK_WAIT_MS = 1_000;
 
 const READ_ONLY: ReadonlySet<Kind> = new Set<Kind>([
   "find",
@@ -33,6 +36,16 @@ const READ_ONLY: ReadonlySet<Kind> = new Set<Kind>([
   "watchCell",
   "abandon",
 ]);
+
+/** Of those, the ones that show what time has done. Not the check: it warns of leases that nobody took over. */
+const SHOWS_TIME: ReadonlySet<Kind> = new Set<Kind>(["find", "queues", "keys"]);
+
+export interface StoreOptions {
+  /** News are wanted of whatever happens, and not only of lost leases. Default: no. */
+  readonly tellsAll?: boolean;
+  /** Whether the application can begin what is taken for it. Default: always. If not, the store is to be told to look when it can. */
+  readonly isAlive?: () => boolean;
+}
 
 /** What a batch led to. */
 export interface BatchResult {
@@ -56,27 +69,33 @@ export class Store {
   readonly #dueDates: DueDates;
   readonly #operations: Operations;
   readonly #inspection: Inspection;
+  readonly #deletion: QueueDeletion;
   readonly #waiting = new Waiting();
   /** Holds that were waited for no longer, whose marks are still in the store. */
   readonly #givenUp: Requests["hold"][] = [];
   readonly #now: () => Instant;
   readonly #tellsAll: boolean;
+  readonly #isAlive: () => boolean;
+  /** Those who wait were not served, because the application showed no life. */
+  #putOff = false;
   /** How often ready keys were looked for. */
   #looks = 0;
   #step = 0;
   #lookedIn = 0;
   #forgetAt = 0;
 
-  /** @param tellsAll whether news are wanted of whatever happens, and not only of lost leases */
-  constructor(file: string, synchronous: Synchronous, now: () => Instant, tellsAll = false) {
+  constructor(file: string, synchronous: Synchronous, now: () => Instant, options: StoreOptions = {}) {
+    const { tellsAll = false, isAlive = () => true } = options;
     const db = openDatabase(file, synchronous);
     this.#file = file;
     this.#now = now;
     this.#tellsAll = tellsAll;
+    this.#isAlive = isAlive;
     this.#parts = makeParts(db);
     this.#claims = new Claims(db);
     this.#dueDates = new DueDates(db);
     this.#operations = new Operations(db);
+    this.#deletion = new QueueDeletion(db);
     this.#inspection = new Inspection(this.#parts, this.#operations);
     this.#write(() => {
       this.#dueDates.endLeasesOfAnotherBoot(now().monotonic);
@@ -98,10 +117,24 @@ export class Store {
     // Whoever gave up is let go first, without a transaction, so that nothing can get in the way of that; and once more
     // afterwards, if the call that was given up came along with these.
     const before = this.#dismiss(asked);
-    const { replies, ...news } = this.#runTogether(calls);
+    const { replies, ...news } = together([this.#settledFor(calls), this.#runTogether(calls)]);
     const after = [...this.#dismiss(asked), ...this.#clearMarks()];
     const told = asked.flatMap(({ call, kind }) => (kind === "abandon" ? [{ call, value: undefined }] : []));
     return { replies: [...before, ...replies, ...after, ...told], ...news };
+  }
+
+  /**
+   * Nobody may have asked for long, and what came due since then has not happened yet: it comes before what is shown. As
+   * much of it as fits into one transaction; and if none can be had, a store that cannot be written can still be looked at.
+   */
+  #settledFor(calls: readonly Call[]): BatchResult {
+    if (!calls.some(({ kind }) => SHOWS_TIME.has(kind))) return NOTHING;
+    try {
+      const isDue = this.#dueDates.waitMs(this.#parts, this.#now()) === 0;
+      return isDue ? this.#written([], QUESTION_LOCK_WAIT_MS) : NOTHING;
+    } catch {
+      return NOTHING;
+    }
   }
 
   #runTogether(calls: readonly Call[]): BatchResult {
@@ -143,12 +176,17 @@ export class Store {
       tx.begin(this.#now());
       // Outcomes of this process's own making were told when they happened.
       const { foreign } = tx;
-      if (foreign) told.push(...this.#outcomesKnown(), ...this.#cellsChanged());
+      if (foreign) {
+        told.push(...this.#strangers());
+        for (const { call } of told) this.#waiting.forget(call);
+        told.push(...this.#outcomesKnown(), ...this.#cellsChanged());
+      }
       tx.foreign = false;
       if (this.#waiting.onlyForCells) return { replies: told, ...NO_NEWS };
       const due = this.#dueDates.waitMs(this.#parts, this.#now()) === 0;
       // What this process did, it has served in the same transaction.
-      if (!due && !this.#anyHold() && !(foreign && this.#anyReady())) return { replies: told, ...NO_NEWS };
+      const forUs = this.#anyHold() || ((foreign || this.#putOff) && this.#anyReady());
+      if (!due && !(forUs && this.#mayTake())) return { replies: told, ...NO_NEWS };
       const { replies, ...news } = this.#written([]);
       return { replies: [...told, ...replies], ...news };
     } catch (error) {
@@ -202,7 +240,8 @@ export class Store {
     // What came due before comes before what is asked for now.
     if (this.#writing) {
       this.#dueDates.settle(this.#parts);
-      for (const request of this.#givenUp.splice(0)) wantNoMore(this.#parts, request);
+      for (const request of this.#givenUp.splice(0))
+        if (this.#parts.tx.queues.has(request.queue)) wantNoMore(this.#parts, request);
     }
     for (const one of calls) {
       const stranger = this.#undeclared(one);
@@ -212,7 +251,10 @@ export class Store {
         if (value !== WAITS) replies.push({ call: one.call, value });
       }
     }
-    if (this.#writing) this.#serve(replies);
+    if (this.#writing) {
+      replies.push(...this.#strangers());
+      this.#serve(replies);
+    }
     return replies;
   }
 
@@ -221,8 +263,16 @@ export class Store {
     if (kind === "declare" || request === null || !("queue" in request) || request.queue === undefined)
       return undefined;
     if (this.#parts.tx.queues.has(request.queue) || kind === "queues") return undefined;
-    const { code, message } = new InvalidInput("queue", request.queue, "a queue that was declared");
-    return { code, message };
+    return kind === "deleteQueue" ? undefined : missing(request.queue);
+  }
+
+  /** Those who wait for something in a queue that was deleted. */
+  #strangers(): readonly Reply[] {
+    const { queues } = this.#parts.tx;
+    const waiting = [...this.#waiting.claims(), ...this.#waiting.holds(), ...this.#waiting.outcomes()];
+    return waiting.flatMap(({ call, request: { queue } }) => {
+      return queues.has(queue) ? [] : [{ call, failure: missing(queue) }];
+    });
   }
 
   #runOne(one: Call): Replies[Kind] | typeof WAITS {
@@ -244,7 +294,7 @@ export class Store {
         return WAITS;
       }
       case "renew": {
-        const results = request.map(([lease, leaseMs, progress]) => renew(this.#parts, lease, leaseMs, progress));
+        const results = request.map((renewal) => renew(this.#parts, renewal));
         return { ...this.#began, results };
       }
       case "settle":
@@ -253,6 +303,8 @@ export class Store {
         return this.#operations.cancel(this.#parts, request);
       case "pause":
         return this.#operations.pause(this.#parts, request);
+      case "deleteQueue":
+        return this.#deletion.run(this.#parts, request);
       case "revive":
         return this.#operations.revive(this.#parts, request);
       case "find":
@@ -299,15 +351,24 @@ export class Store {
     return calls.map((call) => ({ call, failure: { code, message } }));
   }
 
+  /** What an application takes that cannot begin it, nobody works on until its lease has run out. */
+  #mayTake(): boolean {
+    this.#putOff = !this.#isAlive();
+    return !this.#putOff;
+  }
+
   /** Holds go first, because a busy key has a next item again and again. Then those who wait for work, first come first served. */
   #serve(replies: Reply[]): void {
-    for (const { call, request } of this.#waiting.holds()) {
+    const { queues } = this.#parts.tx;
+    const claims = this.#waiting.claims().filter(({ request }) => queues.has(request.queue));
+    const holds = this.#waiting.holds().filter(({ request }) => queues.has(request.queue));
+    if ((claims.length === 0 && holds.length === 0) || !this.#mayTake()) return;
+    for (const { call, request } of holds) {
       const held = hold(this.#parts, request);
       if (held === undefined) want(this.#parts, request);
       else replies.push({ call, value: { ...this.#began, ...held } });
     }
     const empty = new Set<string>();
-    const claims = this.#waiting.claims();
     if (claims.length > 0) this.#noteLook();
     for (const { call, request } of claims) {
       if (empty.has(request.queue)) continue;
@@ -322,8 +383,8 @@ export class Store {
   }
 
   /** In one transaction. Only what is committed is told, and only then are those who waited let go. */
-  #written(calls: readonly Call[]): BatchResult {
-    const replies = this.#write(() => this.#runAll(calls));
+  #written(calls: readonly Call[], lockWaitMs?: number): BatchResult {
+    const replies = this.#write(() => this.#runAll(calls), lockWaitMs);
     for (const { call } of replies) this.#waiting.forget(call);
     const { tx } = this.#parts;
     const told = this.#tellsAll || tx.lost.length > 0 ? newsOf(tx) : undefined;
@@ -366,10 +427,10 @@ export class Store {
   /** The disk was full. The log, which grows for a long time before it is used again, must now make do with its size. */
   #wasFull = false;
 
-  #write<T>(work: () => T): T {
+  #write<T>(work: () => T, lockWaitMs?: number): T {
     const { db, tx, items, receipts, cells } = this.#parts;
     if (this.#wasFull) this.#wasFull = !emptyLog(db);
-    beginWrite(db);
+    beginWrite(db, lockWaitMs);
     try {
       this.#writing = true;
       this.#began = this.#now();
@@ -412,6 +473,12 @@ function together(results: readonly BatchResult[]): BatchResult {
   };
 }
 
+function missing(queue: string): PlainFailure {
+  const { code, message } = new QueueMissing(queue);
+  return { code, message };
+}
+
 const NO_NEWS = { ring: false, cells: [], news: [] } as const;
+const NOTHING: BatchResult = { replies: [], ...NO_NEWS };
 
 const WAITS = Symbol("waits");

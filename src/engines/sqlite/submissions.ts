@@ -1,4 +1,4 @@
-import { type BatonError, InvalidInput, KeyBusy, KeyFull, QueueFull } from "../../domain/errors.ts";
+import { type BatonError, InvalidInput, KeyBusy, KeyFull, QueueFull, QueueMissing } from "../../domain/errors.ts";
 import type { Submission, SubmitResult } from "../../engine/port.ts";
 import { assignedId } from "./assigned-id.ts";
 import type { RefusalTuple, SubmitAnswer, SubmitEntry, SubmitGroup, SubmitTerms } from "./messages.ts";
@@ -125,6 +125,6 @@ function refusal({ queue, key, level, keyLimit, queueLimit }: Submission, [code,
     case "LEVEL":
       return new InvalidInput("level", level, detail);
     case "QUEUE":
-      return new InvalidInput("queue", queue, "a queue that was declared");
+      return new QueueMissing(queue);
   }
 }

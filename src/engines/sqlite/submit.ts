@@ -34,7 +34,7 @@ function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms
   if (mode === "strict" && key !== undefined && isBusy(key)) return ["KEY_BUSY", ""];
   const size = key === undefined ? 0 : key.waiting + key.delayed;
   if (mode === "fifo" && size >= terms.keyLimit) return ["KEY_FULL", ""];
-  const replaces = mode === "latest" && key !== undefined && size > 0;
+  const replaces = mode === "latest" && key !== undefined && size >= key.covered;
   if (!replaces && waitingIn(queue) >= terms.queueLimit) return ["QUEUE_FULL", ""];
   const replaced =
     replaces && key !== undefined ? replaceWaiting(parts, queue, key, level, terms.delayMs === 0) : undefined;
@@ -52,6 +52,7 @@ function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms
     keep: keepMs,
     attempt: 0,
     due: 0,
+    tried: undefined,
   };
   items.add(item);
   if (isRemembered(item)) receipts.add(queue, item, arrival.key);
@@ -81,7 +82,7 @@ interface Replaced {
   readonly readyAt: number;
 }
 
-/** Every item of the key that does not run gives way to the newer one. */
+/** Every item of the key that no lease covers gives way to the newer one. */
 function replaceWaiting(parts: Parts, queue: QueueRow, key: KeyRow, level: number, arrivesNow: boolean): Replaced {
   const { tx, items, line, endings } = parts;
   const ids: string[] = [];

@@ -1,6 +1,8 @@
-import { Worker } from "node:worker_threads";
+import { Worker, type WorkerOptions } from "node:worker_threads";
 import { Closed, OutcomeUnknown } from "../../domain/errors.ts";
 import { StoreFailure } from "./failure.ts";
+import { Pulse } from "./pulse.ts";
+import { THREAD_PROGRAM } from "./thread-program.ts";
 import type { Call, FromThread, Kind, News, Replies, Reply, Requests, ThreadData, ToThread } from "./messages.ts";
 
 interface Pending {
@@ -11,6 +13,7 @@ interface Pending {
 /** Calls to the store's thread. All calls of one turn of the event loop travel as one message. */
 export class ThreadLink {
   readonly #thread: Worker;
+  readonly #pulse: Pulse;
   readonly #pending = new Map<number, Pending>();
   #outbox: Call[] = [];
   #lastCall = 0;
@@ -22,11 +25,14 @@ export class ThreadLink {
   /** Another process has found leases that ran out. */
   onLosses: () => void = () => undefined;
 
-  private constructor(thread: Worker) {
+  private constructor(thread: Worker, pulse: Pulse) {
     this.#thread = thread;
+    this.#pulse = pulse;
     this.#exited = new Promise((resolve) => thread.once("exit", () => resolve()));
     thread.on("message", (message: FromThread) => {
+      pulse.beat();
       if (message.type === "replies") this.#receive(message.replies);
+      else if (message.type === "alive?") this.#answer();
       else if (message.type === "news") this.onNews(message.news);
       else if (message.type === "losses") this.onLosses();
     });
@@ -45,10 +51,10 @@ export class ThreadLink {
     });
   }
 
-  static open(data: ThreadData): Promise<ThreadLink> {
-    // Run from the sources in development, from the build otherwise.
-    const entry = import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js";
-    const thread = new Worker(new URL(entry, import.meta.url), { workerData: data, name: "baton-sqlite" });
+  static open(given: Omit<ThreadData, "pulse">): Promise<ThreadLink> {
+    const pulse = new Pulse();
+    const data: ThreadData = { ...given, pulse: pulse.shared };
+    const thread = newThread({ workerData: data, name: "baton-sqlite" });
     return new Promise((resolve, reject) => {
       thread.once("error", reject);
       thread.once("message", (message: FromThread) => {
@@ -57,7 +63,7 @@ export class ThreadLink {
           reject(new StoreFailure(message.failure.code, message.failure.message));
           return;
         }
-        const link = new ThreadLink(thread);
+        const link = new ThreadLink(thread, pulse);
         // Only calls under way keep the process alive.
         thread.unref();
         resolve(link);
@@ -107,6 +113,11 @@ export class ThreadLink {
     if (this.#ended === undefined) this.#post("look");
   }
 
+  /** Whether a carrier tells of what other processes do: otherwise the store looks by itself, as often as without one. */
+  hears(hears: boolean): void {
+    if (this.#ended === undefined) this.#post(hears ? "hears" : "deaf");
+  }
+
   hearLosses(): void {
     if (this.#ended === undefined) this.#post("hear losses");
   }
@@ -128,7 +139,12 @@ export class ThreadLink {
     this.#post({ calls });
   }
 
+  #answer(): void {
+    if (this.#pulse.answer()) this.look();
+  }
+
   #post(message: ToThread): void {
+    this.#pulse.beat();
     this.#thread.postMessage(message);
   }
 
@@ -147,4 +163,15 @@ export class ThreadLink {
     for (const pending of this.#pending.values()) pending.reject(error);
     this.#pending.clear();
   }
+}
+
+/**
+ * In the package the thread's program is a text that the build has put together, because a bundler leaves no file that could be named. The
+ * sources have none: there it is a file.
+ */
+function newThread(options: WorkerOptions): Worker {
+  if (THREAD_PROGRAM !== undefined) return new Worker(THREAD_PROGRAM, { ...options, eval: true });
+  // Written in one expression, bundlers would look for the file.
+  const source = "./thread.ts";
+  return new Worker(new URL(source, import.meta.url), options);
 }

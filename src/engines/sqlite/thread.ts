@@ -3,6 +3,7 @@ import { instant, systemClock } from "../../domain/clock.ts";
 import { CellBells } from "./cell-bells.ts";
 import { describeStoreFailure } from "./failure.ts";
 import type { Call, FromThread, ThreadData, ToThread } from "./messages.ts";
+import { Pulse } from "./pulse.ts";
 import { type BatchResult, Store } from "./store.ts";
 import { Wake } from "./wake.ts";
 
@@ -24,16 +25,21 @@ const LOSSES = "lost/";
 /** Rings come in bursts; one look serves them all. */
 const LOOK_PAUSE_MS = 1;
 
-function main(port: MessagePort, { file, synchronous, wake: kind = "own" }: ThreadData): void {
+function main(port: MessagePort, { file, synchronous, wake: kind = "own", pulse: shared }: ThreadData): void {
   const send = (message: FromThread): void => port.postMessage(message);
   let store: Store;
   let wake: Wake | undefined;
   const bells = new CellBells(file, () => lookSoon(0));
   const losses = new CellBells(file, () => send({ type: "losses" }));
   const isOwn = kind === "own";
-  const [safetyMs, dateMs] = isOwn ? [SAFETY_LOOK_MS, SAFETY_LOOK_MS] : [FOREIGN_SAFETY_LOOK_MS, DATE_LOOK_MS];
+  const pulse = new Pulse(shared);
+  const isAlive = (): boolean => pulse.isAlive(() => send({ type: "alive?" }));
+  const often: readonly [number, number] = [SAFETY_LOOK_MS, SAFETY_LOOK_MS];
+  const seldom: readonly [number, number] = [FOREIGN_SAFETY_LOOK_MS, DATE_LOOK_MS];
+  // Until it is known that the carrier is heard, and when it is not any more, as without one.
+  let [safetyMs, dateMs] = often;
   try {
-    store = new Store(file, synchronous, () => instant(systemClock), !isOwn);
+    store = new Store(file, synchronous, () => instant(systemClock), { tellsAll: !isOwn, isAlive });
     wake = isOwn ? new Wake(`${file}-wake`, () => lookSoon(0)) : undefined;
   } catch (error) {
     const { code, message } = describeStoreFailure(error, file);
@@ -114,7 +120,10 @@ function main(port: MessagePort, { file, synchronous, wake: kind = "own" }: Thre
         return close();
       }
       if (message === "look") lookSoon(0);
-      else if (message === "hear losses") losses.hear([LOSSES]);
+      else if (message === "hears" || message === "deaf") {
+        [safetyMs, dateMs] = message === "hears" ? seldom : often;
+        lookSoon(0);
+      } else if (message === "hear losses") losses.hear([LOSSES]);
       else for (const call of message.calls) calls.push(call);
     }
     if (calls.length > 0) finish(store.run(calls));

@@ -23,6 +23,8 @@ export class Transaction {
   readonly stirred: Set<number> = new Set();
   /** Queues in which something will happen at a later time, which one process that waits should know of. */
   readonly later: Set<number> = new Set();
+  /** Queues that were deleted: whoever waits for something in them should know. */
+  readonly deleted: Set<string> = new Set();
   /** Leases that ran out. */
   readonly lost: LostLease[] = [];
   /** Remembered items that ended. */
@@ -58,6 +60,7 @@ export class Transaction {
     this.monotonic = Math.floor(now.monotonic);
     this.stirred.clear();
     this.later.clear();
+    this.deleted.clear();
     this.lost.length = 0;
     this.ended.length = 0;
     this.cells.clear();
@@ -99,8 +102,25 @@ export class Transaction {
     return this.keys.add(this.next(), queue.id, name);
   }
 
+  /** Whatever this transaction knows of the queue is void: the caller removes it from the store. */
+  dropQueue(queue: QueueRow): void {
+    this.keys.dropAll(queue.id);
+    this.queues.drop(queue);
+    this.stirred.delete(queue.id);
+    this.later.delete(queue.id);
+    removeWhere(this.opened, (key) => key.queue === queue.id);
+    removeWhere(this.released, ({ key }) => key.queue === queue.id);
+    removeWhere(this.ended, (one) => one.queue === queue.id);
+    this.deleted.add(queue.name);
+  }
+
   /** Counts an item in or out of the line of its level. */
   count(queue: QueueRow, level: number, change: number): void {
     this.queues.touch(queue).waiting[level] = (queue.waiting[level] ?? 0) + change;
   }
+}
+
+function removeWhere<T>(list: T[], isOut: (entry: T) => boolean): void {
+  const rest = list.filter((entry) => !isOut(entry));
+  list.splice(0, list.length, ...rest);
 }
