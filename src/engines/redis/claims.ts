@@ -1,4 +1,5 @@
 import { OutcomeUnknown } from "../../domain/errors.ts";
+import { isError } from "../../domain/realms.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import type { Operation } from "./call.ts";
 import { MOST_ENTRIES } from "./desk.ts";
@@ -58,7 +59,7 @@ export class Claims {
         },
         fail: (error) => {
           leave();
-          reject(error instanceof Error ? error : new Error(String(error)));
+          reject(isError(error) ? error : new Error(String(error)));
         },
       };
       const giveUp = (): void => {
@@ -89,6 +90,11 @@ export class Claims {
     return operations;
   }
 
+  /** Their queue was deleted. Those that are with the server have an answer of their own. */
+  fail(error: Error): void {
+    for (const waiting of this.#waiting) if (!waiting.isAsked) waiting.fail(error);
+  }
+
   /** The handle closes: what is with the server is still waited for. */
   giveUp(): void {
     for (const waiting of this.#waiting) {
@@ -100,11 +106,11 @@ export class Claims {
   #isClosed = false;
 
   #operation(waiting: WaitingClaim): Operation {
-    const { queue, worker, max, leaseMs, patienceMs, signal } = waiting.request;
+    const { queue, max, signal } = waiting.request;
     return {
       what: "a claim",
       // More than a call should carry is taken by the claims after this one.
-      args: claimArguments(worker, Math.min(max, MOST_ENTRIES), leaseMs, patienceMs),
+      args: claimArguments({ ...waiting.request, max: Math.min(max, MOST_ENTRIES) }),
       entries: max,
       grows: false,
       answer: (result, { since }) => {

@@ -71,6 +71,9 @@ export class Wire {
   #listening: PlainClient | undefined;
   #channels: Promise<Channels> | undefined;
   readonly #missed = new Set<() => void>();
+  readonly #deaf = new Set<() => void>();
+  /** Commands and subscriptions that wait for their replies. */
+  readonly #waiting = new Set<(error: Error) => void>();
   #closed = false;
 
   constructor(client: RedisClient, owned: boolean) {
@@ -81,6 +84,10 @@ export class Wire {
     client.on("error", ignore);
   }
 
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
   /** A cluster is never ready or not as a whole. */
   get isReady(): boolean {
     return isCluster(this.client) || this.client.isReady;
@@ -88,6 +95,20 @@ export class Wire {
 
   /** Where a command goes is decided by the key. */
   send(key: string, args: string[]): Promise<unknown> {
+    if (this.#closed) return Promise.reject(new Closed());
+    return this.#untilClosed(this.#send(key, args));
+  }
+
+  /** The client does not answer any more what is not answered when this is closed. */
+  #untilClosed<T>(asked: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.add(reject);
+      const over = (): void => void this.#waiting.delete(reject);
+      asked.finally(over).then(resolve, reject);
+    });
+  }
+
+  #send(key: string, args: string[]): Promise<unknown> {
     const { client } = this;
     if (isCluster(client)) return client.sendCommand(key, false, args, commandOptions());
     if (isSentinel(client)) return client.sendCommand(false, args, commandOptions());
@@ -105,11 +126,17 @@ export class Wire {
     return () => this.#missed.delete(listener);
   }
 
+  /** Called when nothing is heard any more, as far as that is known: a cluster has many connections, and says nothing of one. */
+  onDeaf(listener: () => void): () => void {
+    this.#deaf.add(listener);
+    return () => this.#deaf.delete(listener);
+  }
+
   /** Resolves when messages surely arrive, through reconnects too, until what it resolves with is called. */
   async listen(channel: string, heard: (message: string) => void): Promise<() => void> {
     if (this.#closed) throw new Closed();
     this.#channels ??= this.#openChannels();
-    const stop = await (await this.#channels).listen(channel, heard);
+    const stop = await this.#untilClosed(this.#channels.then((channels) => channels.listen(channel, heard)));
     return () => {
       if (!this.#closed) stop();
     };
@@ -124,6 +151,10 @@ export class Wire {
     if (this.#owned) destroyForGood(this.client);
     // Errors may still be on their way to one that the application keeps open, but then they are its own.
     else this.client.off("error", ignore);
+    for (const reject of this.#waiting) reject(new Error("The connection was closed before the server answered."));
+    this.#waiting.clear();
+    // Those who wait for the server wait no more.
+    this.#ready();
   }
 
   readonly #ready = (): void => {
@@ -147,6 +178,9 @@ export class Wire {
     this.#listening = listening;
     listening.on("error", ignore);
     await listening.connect();
+    listening.on("reconnecting", () => {
+      for (const tell of this.#deaf) tell();
+    });
     listening.on("ready", () => {
       for (const tell of this.#missed) tell();
     });

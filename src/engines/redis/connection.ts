@@ -1,7 +1,9 @@
 /** A client of our own, for those who give a URL. */
-import { createClient } from "@redis/client";
 import { BatonError } from "../../domain/errors.ts";
+import { isError } from "../../domain/realms.ts";
 import type { PlainClient } from "./client.ts";
+import { loadRedis } from "./client-library.ts";
+import { destroyForGood } from "./destroy-for-good.ts";
 import { explain, wordOf } from "./failure.ts";
 import { readTlsFiles, type RedisOptions } from "./options.ts";
 
@@ -12,10 +14,12 @@ const LONGEST_PAUSE_MS = 1_000;
 const PING_MS = 4_000;
 const SILENCE_MS = 12_000;
 
-export async function openClient(options: RedisOptions): Promise<PlainClient> {
+/** @param signal calls an attempt off: it rejects, and leaves nothing open */
+export async function openClient(options: RedisOptions, signal?: AbortSignal): Promise<PlainClient> {
   let isConnected = false;
   const files = readTlsFiles(options);
   const isEncrypted = options.url.startsWith("rediss:") || Object.keys(files).length > 0;
+  const { createClient } = await loadRedis();
   const client = createClient({
     url: options.url,
     name: "baton",
@@ -29,10 +33,13 @@ export async function openClient(options: RedisOptions): Promise<PlainClient> {
     },
   });
   client.on("error", () => undefined);
+  const callOff = (): void => destroyForGood(client);
+  signal?.addEventListener("abort", callOff, { once: true });
   try {
+    signal?.throwIfAborted();
     await client.connect();
   } catch (error) {
-    const reason = error instanceof Error && error.message !== "" ? ` (${error.message})` : "";
+    const reason = isError(error) && error.message !== "" ? ` (${error.message})` : "";
     const database = /^\/(\d+)$/.exec(new URL(options.url).pathname)?.[1];
     if (wordOf(error) === "ERR" && database !== undefined) {
       throw new BatonError(
@@ -48,6 +55,7 @@ export async function openClient(options: RedisOptions): Promise<PlainClient> {
       { cause: error },
     );
   }
+  signal?.removeEventListener("abort", callOff);
   isConnected = true;
   return client;
 }

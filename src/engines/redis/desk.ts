@@ -3,8 +3,8 @@
  * under way, goes as one call; claims that wait go along with each, and are served by what the others set free.
  */
 import { type Clock, type Instant, instant, pause } from "../../domain/clock.ts";
-import { OutcomeUnknown } from "../../domain/errors.ts";
-import { explain, isLater, isUnknown, unavailable, wordOf } from "./failure.ts";
+import { OutcomeUnknown, QueueMissing } from "../../domain/errors.ts";
+import { DAMAGED_KEY, explain, MISSING_QUEUE, isLater, isUnknown, unavailable, wordOf } from "./failure.ts";
 import { PATIENCE_MS, TRY_AGAIN_MS } from "./patience.ts";
 import { type Answer, readAnswer } from "./replies.ts";
 import { makeCall, type Operation } from "./call.ts";
@@ -36,6 +36,7 @@ export interface Companions {
 }
 
 export interface DeskParts {
+  readonly queue: string;
   readonly wire: Wire;
   readonly clock: Clock;
   readonly keys: readonly string[];
@@ -46,6 +47,8 @@ export interface DeskParts {
   readonly publishes: boolean;
   readonly companions: Companions;
   readonly onAnswer: (answer: Answer) => void;
+  /** The queue was deleted. */
+  readonly onMissing: (error: QueueMissing) => void;
 }
 
 export class Desk {
@@ -78,6 +81,11 @@ export class Desk {
   look(): void {
     this.#looks = true;
     this.#schedule();
+  }
+
+  /** In a call of its own, in which nothing comes after it. */
+  askAlone(operation: Operation): void {
+    void this.#send([operation]);
   }
 
   /** Resolves when nothing is under way. */
@@ -160,6 +168,11 @@ export class Desk {
         call.tell(answer.results, { since, at: answer.at });
         return this.#parts.onAnswer(answer);
       } catch (error) {
+        // It is about one key, and nothing was done: the others are asked for by themselves.
+        if (wordOf(error) === DAMAGED_KEY && left.length > 1) {
+          for (const one of left) await this.#send([one]);
+          return;
+        }
         left = await this.#afterFailure(left, error, begun);
       }
     }
@@ -167,9 +180,16 @@ export class Desk {
 
   /** Returns what is to be sent again. */
   async #afterFailure(operations: readonly Operation[], error: unknown, begun: number): Promise<readonly Operation[]> {
-    const isPatient = this.#parts.clock.monotonic() - begun < PATIENCE_MS;
+    if (wordOf(error) === MISSING_QUEUE) {
+      const missing = new QueueMissing(this.#parts.queue);
+      for (const operation of operations) operation.fail(missing);
+      this.#parts.onMissing(missing);
+      return [];
+    }
+    const { wire, clock } = this.#parts;
+    const isPatient = !wire.isClosed && clock.monotonic() - begun < PATIENCE_MS;
     if (isPatient && isLater(error)) {
-      await pause(this.#parts.clock, TRY_AGAIN_MS);
+      await pause(clock, TRY_AGAIN_MS);
       return operations;
     }
     const again = new Set<Operation>(
@@ -185,6 +205,7 @@ export class Desk {
   async #ready(begun: number): Promise<Instant | undefined> {
     const { wire, clock } = this.#parts;
     while (!wire.isReady) {
+      if (wire.isClosed) return undefined;
       const leftMs = PATIENCE_MS - (clock.monotonic() - begun);
       if (leftMs <= 0) return undefined;
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { type Clock, systemClock } from "../../domain/clock.ts";
-import { BatonError, Closed, InvalidInput, LevelsDiffer } from "../../domain/errors.ts";
+import { type Clock, pause, systemClock } from "../../domain/clock.ts";
+import { BatonError, Closed, LevelsDiffer, QueueMissing, QueueNotEmpty } from "../../domain/errors.ts";
 import { checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
 import type * as port from "../../engine/port.ts";
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
@@ -17,6 +17,12 @@ import { RedisRegister } from "./register.ts";
 import { list, readLevels, text, texts } from "./replies.ts";
 import { RedisSignals, type Signals } from "./signals.ts";
 
+const HOW_TO_REPAIR =
+  "Nobody can work on this key; others go on, and its items are still in Redis. To get rid of the record, stop the processes of the queue, remove the key's field from the hash that ends in :keys, and submit its items again.";
+const CLOSE_MS = 3_000;
+/** Keys of a queue that a check looks at. */
+const MOST_LOOKED_AT = 100_000;
+
 export interface EngineParts {
   readonly wire: Wire;
   readonly prefix: string;
@@ -28,6 +34,7 @@ export interface EngineParts {
 /** The engine as the application sees it: turns the port's calls into operations of the program in the server. */
 export class RedisEngine implements port.Engine {
   readonly name = "redis";
+  readonly runs = true;
   /** What locks are kept in. */
   readonly register: RedisRegister;
   readonly #wire: Wire;
@@ -37,6 +44,8 @@ export class RedisEngine implements port.Engine {
   readonly #signals: Signals;
   readonly #locks: Locks;
   readonly #queues = new Map<string, Queue>();
+  /** Those that were deleted. */
+  readonly #formers = new Set<Queue>();
   readonly #inspection: Inspection;
   #closing: Promise<void> | undefined;
 
@@ -46,7 +55,7 @@ export class RedisEngine implements port.Engine {
     this.#clock = clock;
     this.#signals = signals;
     this.register = new RedisRegister(wire, prefix, clock);
-    this.#locks = locksOnRegister({ name: "redis", register: this.register, newId: randomUUID });
+    this.#locks = locksOnRegister({ name: "redis", register: this.register, newId: randomUUID, watchesHolds: true });
     this.#inspection = new Inspection(clock);
   }
 
@@ -80,15 +89,18 @@ export class RedisEngine implements port.Engine {
     this.#checkOpen();
     const entries = renewals.map((renewal) => ({ queue: renewal.lease.queue, renewal }));
     return await inPieces(entries, async (name, some) => {
-      const queue = this.#queue(name);
+      const queue = this.#queues.get(name);
+      // It was deleted, and its leases with it.
+      if (queue === undefined) return some.map((): port.RenewResult => ({ ok: false }));
       const args = renewArguments(some.map(({ renewal }) => renewal));
-      const results = await queue.ask(
+      const asking = queue.ask(
         "a renewal",
         args,
         (result, { since }): port.RenewResult[] =>
           list(result).map((one) => (one === 0 ? { ok: false } : { ok: true, since, cancelRequested: one === 2 })),
         { entries: some.length },
       );
+      const results = await lostWith(asking, () => some.map((): port.RenewResult => ({ ok: false })));
       for (const [index, { renewal }] of some.entries()) if (results[index]?.ok === false) queue.forget(renewal.lease);
       return results;
     });
@@ -98,13 +110,16 @@ export class RedisEngine implements port.Engine {
     this.#checkOpen();
     const entries = settlements.map((settlement) => ({ queue: settlement.lease.queue, settlement }));
     return await inPieces(entries, async (name, some) => {
-      const queue = this.#queue(name);
+      const queue = this.#queues.get(name);
+      if (queue === undefined) return some.map((): port.SettleResult => "lost");
       // Before the answer, which may bring the same key again: that is no loss.
       for (const { settlement } of some) queue.forget(settlement.lease);
       const args = settleArguments(some.map(({ settlement }) => settlement));
-      const results = await queue.ask("a settlement", args, (result) => list(result).map((one) => one === 1), {
-        entries: some.length,
+      const asking = queue.ask("a settlement", args, (result) => list(result).map((one) => one === 1), {
+        // An item that ended before the last one costs a quarter of a settlement.
+        entries: some.reduce((sum, { settlement: { ended = [] } }) => sum + 1 + ended.length / 4, 0),
       });
+      const results = await lostWith(asking, () => some.map(() => false));
       return results.map((isSettled): port.SettleResult => (isSettled ? "settled" : "lost"));
     });
   }
@@ -130,10 +145,28 @@ export class RedisEngine implements port.Engine {
     await this.#queue(queue).ask("a pause", args, () => undefined);
   }
 
+  async deleteQueue({ queue: name, force }: port.DeleteQueueRequest): Promise<boolean> {
+    this.#checkOpen();
+    const levels = await this.#levelsOf(name);
+    if (levels !== undefined) {
+      const known = this.#queues.get(name);
+      const queue = known !== undefined && sameNames(known.levels, levels) ? known : this.#newQueue(name, levels);
+      const contents = await queue.delete(force);
+      const [waiting = 0, leased = 0, dead = 0] = contents ?? [];
+      if (contents !== undefined) throw new QueueNotEmpty(name, { waiting, leased, dead });
+    }
+    // Also after a deletion that ended half-way: a queue that is listed and not there is left out.
+    await this.#command(queuesKey(this.#prefix), ["SREM", queuesKey(this.#prefix), name], "the deletion of a queue");
+    // Somebody may have made it anew meanwhile, and must not lose sight of it.
+    if ((await this.#levelsOf(name)) !== undefined)
+      await this.#command(queuesKey(this.#prefix), ["SADD", queuesKey(this.#prefix), name], "a new queue");
+    return levels !== undefined;
+  }
+
   async queues({ queue }: { readonly queue?: string }): Promise<readonly port.QueueReport[]> {
     this.#checkOpen();
     const known = queue === undefined ? undefined : this.#queues.get(queue);
-    if (known !== undefined) return [await this.#inspection.report(known)];
+    if (known !== undefined) return await this.#reportOf(known);
     const names = texts(await this.#look(queuesKey(this.#prefix), ["SMEMBERS", queuesKey(this.#prefix)]));
     const wanted = names.filter((name) => queue === undefined || name === queue).toSorted();
     const reports = await Promise.all(wanted.map((name) => this.#report(name)));
@@ -159,7 +192,23 @@ export class RedisEngine implements port.Engine {
   async check(): Promise<readonly port.Finding[]> {
     this.#checkOpen();
     const [server, signals] = await Promise.all([check(this.#wire), this.#signals.check()]);
-    return [...server, ...signals];
+    return [...server, ...signals, ...(await this.#damage())];
+  }
+
+  /** Every key is looked at: nothing else pays for that. */
+  async #damage(): Promise<readonly port.Finding[]> {
+    const findings: port.Finding[] = [];
+    for (const name of texts(await this.#look(queuesKey(this.#prefix), ["SMEMBERS", queuesKey(this.#prefix)]))) {
+      const levels = this.#queues.get(name)?.levels ?? (await this.#levelsOf(name));
+      if (levels === undefined) continue;
+      const queue = this.#queues.get(name) ?? this.#newQueue(name, levels);
+      // None: it was deleted since it was listed.
+      const looking = this.#inspection.keys(queue, { queue: name, limit: MOST_LOOKED_AT });
+      for (const { damage } of await lostWith<readonly port.KeyReport[]>(looking, () => []))
+        if (damage !== undefined)
+          findings.push({ severity: "error", subject: `queue ${name}`, detail: damage, advice: HOW_TO_REPAIR });
+    }
+    return findings;
   }
 
   close(): Promise<void> {
@@ -167,25 +216,31 @@ export class RedisEngine implements port.Engine {
     return this.#closing;
   }
 
+  /** What is under way comes to its end; but a server that stands still must not keep a process from ending. */
   async #close(): Promise<void> {
-    await this.#locks.close();
-    await Promise.all(Array.from(this.#queues.values(), (queue) => queue.close()));
-    await this.#signals.close();
+    const late = pause(this.#clock, CLOSE_MS);
+    await Promise.race([this.#locks.close(), late]);
+    await Promise.race([Promise.all([...this.#queues.values(), ...this.#formers].map((queue) => queue.close())), late]);
+    await Promise.race([this.#signals.close(), late]);
     this.#wire.close();
   }
 
   async #declared(name: string, wanted: readonly string[]): Promise<readonly string[]> {
     const tag = queueTag(this.#prefix, name);
     const stored = await this.#levelsOf(name);
+    const enlist = (): Promise<unknown> =>
+      this.#command(queuesKey(this.#prefix), ["SADD", queuesKey(this.#prefix), name], "a new queue");
     try {
       // Listed first: a queue that is listed and not there is left out; one that is there and not listed would be lost to view.
-      await this.#command(queuesKey(this.#prefix), ["SADD", queuesKey(this.#prefix), name], "a new queue");
+      await enlist();
     } catch (error) {
       // A server that is full refuses even what would change nothing. Whoever begins then should still be able to work.
       if (stored === undefined || !(error instanceof BatonError && error.code === "STORE_FULL")) throw error;
     }
     if (stored !== undefined) return stored;
     await this.#command(tag, ["HSETNX", tag, "levels", JSON.stringify(wanted)], "a new queue");
+    // Whoever has just deleted one of that name may have struck it off the list in between.
+    await enlist();
     return (await this.#levelsOf(name)) ?? wanted;
   }
 
@@ -195,15 +250,30 @@ export class RedisEngine implements port.Engine {
     return stored === null ? undefined : readLevels(text(stored));
   }
 
+  /** It was deleted. Whatever is still with the server in its name is answered; the handle knows it no more. */
+  #former(queue: Queue): void {
+    if (this.#queues.get(queue.name) !== queue) return;
+    this.#queues.delete(queue.name);
+    this.#formers.add(queue);
+  }
+
   async #report(name: string): Promise<port.QueueReport | undefined> {
     const known = this.#queues.get(name);
-    if (known !== undefined) return await this.#inspection.report(known);
-    const levels = await this.#levelsOf(name);
-    return levels === undefined ? undefined : await this.#inspection.report(this.#newQueue(name, levels));
+    const levels = known?.levels ?? (await this.#levelsOf(name));
+    if (levels === undefined) return undefined;
+    const [report] = await this.#reportOf(known ?? this.#newQueue(name, levels));
+    return report;
+  }
+
+  /** None: it was deleted. */
+  async #reportOf(queue: Queue): Promise<readonly port.QueueReport[]> {
+    const reporting = this.#inspection.report(queue).then((report) => [report]);
+    return await lostWith(reporting, () => []);
   }
 
   #newQueue(name: string, levels: readonly string[]): Queue {
     return new Queue({
+      onMissing: (queue) => this.#former(queue),
       name,
       levels,
       prefix: this.#prefix,
@@ -225,7 +295,7 @@ export class RedisEngine implements port.Engine {
   #queue(name: string): Queue {
     this.#checkOpen();
     const queue = this.#queues.get(name);
-    if (queue === undefined) throw new InvalidInput("queue", name, "a queue that was declared");
+    if (queue === undefined) throw new QueueMissing(name);
     return queue;
   }
 
@@ -235,9 +305,19 @@ export class RedisEngine implements port.Engine {
 }
 
 function refusedQueue(queue: string): port.SubmitResult {
-  return { ok: false, error: new InvalidInput("queue", queue, "a queue that was declared") };
+  return { ok: false, error: new QueueMissing(queue) };
 }
 
 function sameNames(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((name, index) => name === b[index]);
+}
+
+/** With a queue that is deleted its leases are lost. */
+async function lostWith<T>(asking: Promise<T>, lost: () => T): Promise<T> {
+  try {
+    return await asking;
+  } catch (error) {
+    if (error instanceof QueueMissing) return lost();
+    throw error;
+  }
 }

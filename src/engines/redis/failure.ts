@@ -1,20 +1,22 @@
 /** What went wrong, by the word that Redis begins its errors with, or by the class of the client's own error. */
-import {
-  AbortError,
-  ClientClosedError,
-  ClientOfflineError,
-  ErrorReply,
-  RootNodesUnavailableError,
-} from "@redis/client";
 import { BatonError, OutcomeUnknown } from "../../domain/errors.ts";
+import { isError } from "../../domain/realms.ts";
+import { redisLibrary } from "./client-library.ts";
 
 /** Nothing was done, and in a moment it may go. */
 const LATER = new Set(["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "NOREPLICAS"]);
 const STRANGER = new Set(["NOAUTH", "WRONGPASS"]);
 
+/** What the program says when an operation is about a key that it cannot read. Nothing was written by that run. */
+export const DAMAGED_KEY = "BATONDAMAGED";
+
+/** What it says when the queue was deleted since it was declared. Nothing was written by that run. */
+export const MISSING_QUEUE = "BATONMISSING";
+
 /** The first word of an error that the server sent; undefined: it is not from the server. */
 export function wordOf(error: unknown): string | undefined {
-  if (!(error instanceof ErrorReply)) return undefined;
+  const { ErrorReply } = redisLibrary() ?? {};
+  if (ErrorReply === undefined || !(error instanceof ErrorReply)) return undefined;
   return /^[A-Z]+/.exec(error.message)?.[0] ?? "ERR";
 }
 
@@ -25,6 +27,9 @@ export function isLater(error: unknown): boolean {
 
 /** The command surely did not reach a server. */
 export function isUnsent(error: unknown): boolean {
+  const library = redisLibrary();
+  if (library === undefined) return false;
+  const { AbortError, ClientClosedError, ClientOfflineError, RootNodesUnavailableError } = library;
   return [AbortError, ClientClosedError, ClientOfflineError, RootNodesUnavailableError].some(
     (kind) => error instanceof kind,
   );
@@ -56,7 +61,7 @@ export function unavailable(cause: unknown): BatonError {
 }
 
 function explainReply(word: string, cause: unknown, what: string): BatonError {
-  const said = (cause instanceof Error ? cause.message : String(cause)).replace(/\.$/, "");
+  const said = (isError(cause) ? cause.message : String(cause)).replace(/\.$/, "");
   if (word === "OOM") {
     const meaning = what === "a submission" ? "The item was not accepted." : `It refused ${what}; nothing was done.`;
     return new BatonError(
@@ -102,6 +107,15 @@ function explainReply(word: string, cause: unknown, what: string): BatonError {
       { cause },
     );
   }
+  if (word === DAMAGED_KEY) {
+    const [, name = ""] = /BATONDAMAGED (.*?)(?: script: .*)?$/s.exec(said) ?? [];
+    return new BatonError(
+      "STORE_CORRUPT",
+      `The record of key ${JSON.stringify(name)} is damaged: somebody else wrote into it. Nothing was done. Other keys go on. ` +
+        "Its items are still in Redis; to get rid of the record, remove the key's field from the hash that ends in :keys while no process of the queue runs, and submit them again.",
+      { cause },
+    );
+  }
   if (word === "BATONBROKEN") {
     return new BatonError(
       "STORE_CORRUPT",
@@ -117,5 +131,5 @@ function explainReply(word: string, cause: unknown, what: string): BatonError {
 }
 
 function reasonOf(cause: unknown): string {
-  return cause instanceof Error && cause.message !== "" ? ` (${cause.message})` : "";
+  return isError(cause) && cause.message !== "" ? ` (${cause.message})` : "";
 }

@@ -1,3 +1,4 @@
+import { isError } from "../../domain/realms.ts";
 import type { Instant } from "../../domain/clock.ts";
 import type { HoldRequest, Lease } from "../../engine/port.ts";
 import type { Desk } from "./desk.ts";
@@ -46,7 +47,7 @@ export class Holds {
         },
         fail: (error) => {
           leave();
-          reject(error instanceof Error ? error : new Error(String(error)));
+          reject(isError(error) ? error : new Error(String(error)));
         },
       };
       const giveUp = (): void => {
@@ -68,6 +69,11 @@ export class Holds {
       if (waiting.isAsked) waiting.again = true;
       else this.#ask(waiting, true);
     }
+  }
+
+  /** Their queue was deleted. Those that are with the server have an answer of their own. */
+  fail(error: Error): void {
+    for (const waiting of this.#waiting) if (!waiting.isAsked) waiting.fail(error);
   }
 
   giveUp(): void {

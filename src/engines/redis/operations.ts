@@ -1,6 +1,7 @@
 /** What the program can be asked for, as it wants its arguments: see `lua/main.ts`. */
+import { briefFailure, type Failure } from "../../domain/failure.ts";
 import type { Body, Payload } from "../../domain/payload.ts";
-import type { Ending, Renewal, Settlement, Submission } from "../../engine/port.ts";
+import type { ClaimRequest, EndedItem, Ending, Renewal, Settlement, Submission } from "../../engine/port.ts";
 
 /** A text, or bytes as base64: replies are text. */
 export function writeBody(body: Body): { readonly form: string; readonly text: string } {
@@ -70,34 +71,51 @@ function haveSameTerms(one: Submission, other: Submission): boolean {
 
 export function settleArguments(settlements: readonly Settlement[]): string[] {
   const args = ["settle", String(settlements.length)];
-  for (const { lease, ending } of settlements) {
+  for (const { lease, ended, ending } of settlements) {
     args.push(lease.key, String(lease.fence));
+    if (ended !== undefined) pushEnded(args, ended);
     pushEnding(args, ending);
   }
   return args;
 }
 
+function pushEnded(args: string[], ended: readonly EndedItem[]): void {
+  args.push("ended", String(ended.length));
+  for (const { id, ending } of ended) {
+    args.push(id);
+    pushEnding(args, ending);
+  }
+}
+
 function pushEnding(args: string[], ending: Ending): void {
   switch (ending.type) {
     case "done": {
+      if (ending.resultMissing !== undefined) return void args.push("missing", ending.resultMissing);
       if (ending.result === undefined) return void args.push("done");
       const { form, text } = writeBody(ending.result.body);
       return void args.push("result", ending.result.type, form, text);
     }
     case "retry":
-      return void args.push("retry", microseconds(ending.delayMs), ending.place);
+      return void args.push("retry", microseconds(ending.delayMs), ending.place, briefOf(ending.failure));
     case "dead":
-      return void args.push("dead", JSON.stringify(ending.failure));
+      return void args.push("dead", JSON.stringify(ending.failure), briefOf(ending.failure));
     case "cancelled":
     case "release":
       return void args.push(ending.type);
   }
 }
 
+/** As the history of attempts has it. */
+function briefOf(failure: Failure): string {
+  return JSON.stringify(briefFailure(failure));
+}
+
 export function renewArguments(renewals: readonly Renewal[]): string[] {
   const args = ["renew", String(renewals.length)];
-  for (const { lease, leaseMs, progress } of renewals) {
-    args.push(lease.key, String(lease.fence), microseconds(leaseMs), progress === undefined ? "" : String(progress));
+  for (const { lease, leaseMs, progress, ended } of renewals) {
+    args.push(lease.key, String(lease.fence));
+    if (ended !== undefined) pushEnded(args, ended);
+    args.push(microseconds(leaseMs), progress === undefined ? "" : String(progress));
   }
   return args;
 }
@@ -106,8 +124,8 @@ export function holdArguments(key: string, worker: string, leaseMs: number, wait
   return ["hold", key, worker, microseconds(leaseMs), waits ? "1" : "0"];
 }
 
-export function claimArguments(worker: string, max: number, leaseMs: number, patienceMs: number): string[] {
-  return ["claim", worker, String(max), microseconds(leaseMs), microseconds(patienceMs)];
+export function claimArguments({ worker, max, leaseMs, patienceMs, items = 1 }: ClaimRequest): string[] {
+  return ["claim", worker, String(max), microseconds(leaseMs), microseconds(patienceMs), String(items)];
 }
 
 /** Longer than any store lives, and still exact. */

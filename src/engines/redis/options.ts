@@ -1,26 +1,43 @@
 /** What can be chosen, in code or in a URL. */
 import { readFileSync } from "node:fs";
 import { BatonError, InvalidInput } from "../../domain/errors.ts";
+import { checkOptions, checkParameters, type OptionNames } from "../../domain/options.ts";
+import { isError } from "../../domain/realms.ts";
 import type { Wake } from "../../wake/wake.ts";
 
 export interface RedisOptions extends StoreOptions {
   /** `redis://user:password@host:6379/0`; `rediss://` for encrypted connections. */
   readonly url: string;
   /** Files with the certificates of the server's authority, and of the client and its key. */
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
 }
 
 export interface StoreOptions {
   /** Begins the names of all keys. Default `baton`. */
-  readonly prefix?: string;
+  readonly prefix?: string | undefined;
   /** Wakes other processes in place of Redis's own publish and subscribe. Closed with the engine. */
-  readonly wake?: Wake;
+  readonly wake?: Wake | undefined;
 }
+
+const STORE_OPTIONS: OptionNames<StoreOptions> = { prefix: true, wake: true };
+const REDIS_OPTIONS: OptionNames<RedisOptions> = { ...STORE_OPTIONS, url: true, ca: true, cert: true, key: true };
 
 const PREFIX = /^[A-Za-z0-9_-]{1,32}$/;
 const PARAMETERS = ["prefix", "ca", "cert", "key"];
+
+/** Those of an engine on a client of its own. */
+export function checkRedisOptions(options: RedisOptions): RedisOptions {
+  const { url } = checkOptions(options, REDIS_OPTIONS);
+  if (typeof url === "string") return options;
+  throw new InvalidInput("url", url, "redis://host:6379/0, or rediss:// for encryption");
+}
+
+/** Those of an engine on a client of the application's. */
+export function checkStoreOptions(options: StoreOptions): StoreOptions {
+  return checkOptions(options, STORE_OPTIONS);
+}
 
 export function checkPrefix(prefix = "baton"): string {
   if (PREFIX.test(prefix)) return prefix;
@@ -39,9 +56,7 @@ export function parseRedisUrl(written: string): RedisOptions {
     throw new InvalidInput("store", withoutSecrets(written), "redis://host:6379/0, or rediss:// for encryption");
   if (!/^\/?(\d+)?$/.test(url.pathname))
     throw new InvalidInput("store", withoutSecrets(written), "the number of a database behind the host, if anything");
-  for (const name of url.searchParams.keys()) {
-    if (!PARAMETERS.includes(name)) throw new InvalidInput("store", name, `no parameter but ${PARAMETERS.join(", ")}`);
-  }
+  checkParameters(url.searchParams.keys(), PARAMETERS);
   const given = (name: string): Record<string, string> => {
     const value = url.searchParams.get(name);
     return value === null ? {} : { [name]: value };
@@ -69,7 +84,7 @@ function readTlsFile(what: string, file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (cause) {
-    const reason = cause instanceof Error ? ` (${cause.message})` : "";
+    const reason = isError(cause) ? ` (${cause.message})` : "";
     throw new BatonError(
       "STORE_UNAVAILABLE",
       `The ${what} file ${file} could not be read${reason}. Nothing was done. Put its name right, or its permissions.`,

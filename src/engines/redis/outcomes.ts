@@ -1,5 +1,6 @@
 import type { Outcome, OutcomeRequest } from "../../engine/port.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
+import { isError } from "../../domain/realms.ts";
 import type { Desk } from "./desk.ts";
 import { list, readOutcome } from "./replies.ts";
 
@@ -36,7 +37,7 @@ export class Outcomes {
         },
         fail: (error) => {
           leave();
-          reject(error instanceof Error ? error : new Error(String(error)));
+          reject(isError(error) ? error : new Error(String(error)));
         },
       };
       const giveUp = (): void => waiting.answer(undefined);
@@ -51,6 +52,11 @@ export class Outcomes {
   look(ids?: readonly string[]): void {
     const ended = ids === undefined ? undefined : new Set(ids);
     for (const waiting of this.#waiting) if (ended?.has(waiting.id) !== false) this.#ask(waiting);
+  }
+
+  /** Their queue was deleted. */
+  fail(error: Error): void {
+    for (const waiting of this.#waiting) waiting.fail(error);
   }
 
   giveUp(): void {

@@ -1,4 +1,6 @@
 /** One queue, as this process sees it: its desk, those who wait for it, and when they look by themselves. */
+import { QueueMissing } from "../../domain/errors.ts";
+import { isError } from "../../domain/realms.ts";
 import type { Clock, Timer } from "../../domain/clock.ts";
 import type {
   ClaimRequest,
@@ -18,12 +20,16 @@ import { Desk } from "./desk.ts";
 import { Holds } from "./holds.ts";
 import { queueNames } from "./names.ts";
 import { Outcomes } from "./outcomes.ts";
-import { type Answer, list } from "./replies.ts";
+import { type Answer, list, number } from "./replies.ts";
 import { readSubmitted } from "./submitted.ts";
 import { pairs, type SignalListener, type Signals } from "./signals.ts";
 
 /** A signal can be lost, and whoever sleeps is known to the server for 15 s only: this often they look, and say that they still wait. */
 const LOOK_MS = 4_000;
+/** This often while something else carries the signals, and is away. */
+const DEAF_LOOK_MS = 1_000;
+/** Whoever is busy for so long has not left. */
+const IDLE_MS = 1_000;
 /** Submissions are put into words where they are sent, with others. */
 const NO_ARGUMENTS: readonly string[] = [];
 /** After the subscription failed. */
@@ -37,6 +43,8 @@ export interface QueueParts {
   readonly wire: Wire;
   readonly clock: Clock;
   readonly signals: Signals;
+  /** It was deleted, by this handle or another. */
+  readonly onMissing: (queue: Queue) => void;
 }
 
 export class Queue implements SignalListener {
@@ -52,6 +60,7 @@ export class Queue implements SignalListener {
   #listening: Promise<() => void> | undefined;
   #timer: Timer | undefined;
   #timerAt = Infinity;
+  #leaving: Timer | undefined;
   #isClosed = false;
 
   constructor(parts: QueueParts) {
@@ -75,6 +84,8 @@ export class Queue implements SignalListener {
       publishes: signals.published,
       companions: this.#claims,
       onAnswer: (answer) => this.#answered(answer),
+      queue: parts.name,
+      onMissing: (error) => this.#missing(error),
     });
     this.#holds = new Holds(this.#desk);
     this.#outcomes = new Outcomes(this.#desk);
@@ -106,12 +117,30 @@ export class Queue implements SignalListener {
           try {
             resolve(read(result, moment));
           } catch (error) {
-            reject(error instanceof Error ? error : new Error(String(error)));
+            reject(isError(error) ? error : new Error(String(error)));
           }
         },
         fail: reject,
       });
     });
+  }
+
+  /** Undefined: it is deleted. Otherwise what it has in it: items that wait, leases and dead letters. */
+  async delete(force: boolean): Promise<readonly number[] | undefined> {
+    const found = await new Promise<unknown>((resolve, reject) => {
+      const args = ["deleteQueue", force ? "1" : "0"];
+      this.#desk.askAlone({
+        what: "the deletion of a queue",
+        args,
+        entries: 1,
+        grows: false,
+        answer: resolve,
+        fail: reject,
+      });
+    });
+    if (found !== 1) return list(found).map(number);
+    this.#missing(new QueueMissing(this.name));
+    return undefined;
   }
 
   submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
@@ -122,7 +151,9 @@ export class Queue implements SignalListener {
 
   claim(request: ClaimRequest): Promise<readonly Grant[]> {
     this.#listen().catch(() => undefined);
-    return this.#claims.claim(request);
+    const claim = this.#claims.claim(request);
+    if (!this.#parts.signals.published) claim.then(this.#leaveSoon, this.#leaveSoon);
+    return claim;
   }
 
   async hold(request: HoldRequest): Promise<Lease | undefined> {
@@ -135,7 +166,11 @@ export class Queue implements SignalListener {
 
   async outcome(request: OutcomeRequest): Promise<Outcome | undefined> {
     this.#listen().catch(() => undefined);
-    return await this.#outcomes.outcome(request);
+    try {
+      return await this.#outcomes.outcome(request);
+    } finally {
+      if (!this.#parts.signals.published) this.#leaveSoon();
+    }
   }
 
   /** The lease has ended, as far as this process is concerned. */
@@ -178,8 +213,16 @@ export class Queue implements SignalListener {
     this.#outcomes.look();
   }
 
+  /** Whoever hears nothing any more looks at once, and more often. */
+  hearingChanged(): void {
+    if (this.#parts.signals.hears || !this.#anyWaits || this.#isClosed) return;
+    this.missed();
+    this.#wakeIn(this.#lookMs * 1_000);
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#leaving?.cancel();
     this.#timer?.cancel();
     this.#claims.giveUp();
     this.#holds.giveUp();
@@ -187,6 +230,13 @@ export class Queue implements SignalListener {
     await this.#desk.quiet();
     // A subscription that is just being made may wait for a server that is away, and ends with its connection.
     this.#listening?.then((stop) => stop()).catch(() => undefined);
+  }
+
+  #missing(error: QueueMissing): void {
+    this.#claims.fail(error);
+    this.#holds.fail(error);
+    this.#outcomes.fail(error);
+    this.#parts.onMissing(this);
   }
 
   #granted(request: ClaimRequest, grants: readonly Grant[]): void {
@@ -223,6 +273,23 @@ export class Queue implements SignalListener {
     );
   }
 
+  /** Channels of Redis itself are listened to for good; of another carrier's no more than is needed. */
+  readonly #leaveSoon = (): void => {
+    if (this.#leaving !== undefined || this.#isClosed || this.#anyWaits) return;
+    this.#leaving = this.#parts.clock.setTimer(IDLE_MS, () => {
+      this.#leaving = undefined;
+      if (this.#anyWaits || this.#isClosed) return;
+      // Those who hold leases still want to hear that one is lost.
+      if (this.#held.size > 0) return this.#leaveSoon();
+      this.#listening?.then((stop) => stop()).catch(() => undefined);
+      this.#listening = undefined;
+    });
+  };
+
+  get #lookMs(): number {
+    return this.#parts.signals.hears ? LOOK_MS : DEAF_LOOK_MS;
+  }
+
   get #anyWaits(): boolean {
     return this.#claims.anyWaits || this.#holds.anyWaits || this.#outcomes.anyWaits;
   }
@@ -231,12 +298,13 @@ export class Queue implements SignalListener {
   #wakeIn(inUs: number): void {
     if (this.#isClosed || !this.#anyWaits) return;
     const { clock } = this.#parts;
-    const inMs = Math.min(Math.max(0, Math.ceil(inUs / 1_000)), LOOK_MS);
+    const lookMs = this.#lookMs;
+    const inMs = Math.min(Math.max(0, Math.ceil(inUs / 1_000)), lookMs);
     const at = clock.monotonic() + inMs;
     if (at >= this.#timerAt) return;
     this.#timer?.cancel();
     this.#timerAt = at;
-    const isLook = inMs === LOOK_MS;
+    const isLook = inMs === lookMs;
     this.#timer = clock.setTimer(inMs, () => {
       this.#timerAt = Infinity;
       if (!this.#anyWaits) return;
@@ -244,7 +312,7 @@ export class Queue implements SignalListener {
       if (isLook) this.missed();
       else if (this.#claims.anyWaits) this.#desk.look();
       else this.#holds.look();
-      this.#wakeIn(LOOK_MS * 1_000);
+      this.#wakeIn(this.#lookMs * 1_000);
     });
   }
 }

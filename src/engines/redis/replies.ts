@@ -1,9 +1,11 @@
 /** What the program answers, as the port says it. Times are microseconds on the wire. */
+import { readAttempts, soFar, withAttempts } from "../../engine/attempts.ts";
 import { readFailure, readHeaders } from "../../engine/stored-json.ts";
 import type { Instant } from "../../domain/clock.ts";
 import type {
   DeadReport,
   Grant,
+  Item,
   ItemReport,
   KeyReport,
   Outcome,
@@ -70,27 +72,30 @@ export function milliseconds(value: unknown): number {
   return Math.floor(number(value) / 1_000);
 }
 
-/** A text with what belongs to the grant, then the body, for each. */
+/** A text with what belongs to the item, then the body, for each. The first of a run names its key; those behind it follow. */
 export function readGrants(result: unknown, queue: string, levels: readonly string[], since: Instant): Grant[] {
   const parts = list(result);
-  const grants: Grant[] = [];
+  const grants: (Grant & { behind?: Item[] })[] = [];
   for (let index = 0; index + 1 < parts.length; index += 2) {
-    const [key = "", fence, id = "", level, kind = "", form = "", submitted, attempt, headers = ""] = text(
+    const [name = "", fence, id = "", level, kind = "", form = "", submitted, attempt, headers = "", losses] = text(
       parts[index],
     ).split("\0");
-    grants.push({
-      lease: { queue, key, fence: Number(fence), since, handle: undefined },
-      item: {
-        id,
-        queue,
-        key,
-        level: levelOf(levels, level),
-        payload: readPayload(kind, form, text(parts[index + 1])),
-        headers: headers === "" ? undefined : readHeaders(headers),
-        submittedAt: milliseconds(submitted),
-        attempt: Number(attempt),
-      },
-    });
+    const first = name === "" ? grants.at(-1) : undefined;
+    const key = first?.lease.key ?? name;
+    const item = {
+      id,
+      queue,
+      key,
+      level: levelOf(levels, level),
+      payload: readPayload(kind, form, text(parts[index + 1])),
+      ...readHeaders(headers === "" ? undefined : headers),
+      submittedAt: milliseconds(submitted),
+      attempt: Number(attempt),
+      ...(losses === undefined ? {} : { losses: Number(losses) }),
+    };
+    if (first === undefined)
+      grants.push({ lease: { queue, key, fence: Number(fence), since, handle: undefined }, item });
+    else (first.behind ??= []).push(item);
   }
   return grants;
 }
@@ -112,16 +117,19 @@ export function readItem(
     submittedAt: milliseconds(submitted),
   };
   const outcome = readOutcome(result);
-  if (outcome !== undefined) return { ...common, state: outcome.state, outcome };
-  const [due, running] = rest;
-  if (state === "running") return { ...common, state, running: readRunning(running) };
+  if (outcome !== undefined) {
+    return { ...common, state: outcome.state, ...withAttempts(outcome.attempts ?? []), outcome };
+  }
+  const [due, running, tried] = rest;
+  const living = { ...common, ...soFar(readAttempts(text(tried))) };
+  if (state === "running") return { ...living, state, running: readRunning(running) };
   const dueAt = milliseconds(due);
-  if (state === "delayed") return { ...common, state, dueAt };
-  return { ...common, state: "waiting", ...(dueAt > nowMs ? { dueAt } : {}) };
+  if (state === "delayed") return { ...living, state, dueAt };
+  return { ...living, state: "waiting", ...(dueAt > nowMs ? { dueAt } : {}) };
 }
 
 export function readOutcome(result: unknown): Outcome | undefined {
-  const [mark, , , , attempt, state, at, kind, form, body, failure] = list(result);
+  const [mark, , , , attempt, state, at, kind, form, body, failure, tried, missing] = list(result);
   if (mark !== "E") return undefined;
   if (state !== "done" && state !== "dead" && state !== "cancelled" && state !== "replaced")
     throw new TypeError("The store has an unknown outcome.");
@@ -130,7 +138,9 @@ export function readOutcome(result: unknown): Outcome | undefined {
     at: milliseconds(at),
     attempt: number(attempt),
     ...(kind === "" ? {} : { result: readPayload(text(kind), text(form), text(body)) }),
+    ...(missing === "" ? {} : { resultMissing: text(missing) }),
     ...(failure === "" ? {} : { failure: readFailure(text(failure)) }),
+    ...withAttempts(readAttempts(text(tried))),
   };
 }
 
@@ -151,6 +161,10 @@ export function readQueue(result: unknown, queue: string): QueueReport {
 
 export function readKey(result: unknown): KeyReport {
   const [name, state, held, paused, waiting, delayed, running] = list(result);
+  if (state === "damaged") {
+    const damage = `The record of key ${JSON.stringify(text(name))} is damaged: somebody else wrote into it.`;
+    return { key: text(name), state: "blocked", paused: false, waiting: 0, delayed: 0, damage };
+  }
   return {
     key: text(name),
     state: held === 1 ? "held" : keyState(text(state)),
@@ -169,7 +183,7 @@ function keyState(state: string): KeyReport["state"] {
 }
 
 export function readDead(result: unknown, levels: readonly string[]): DeadReport {
-  const [id, key, level, at, attempt, submitted, failure, kind, form, body] = list(result);
+  const [id, key, level, at, attempt, submitted, failure, kind, form, body, tried] = list(result);
   return {
     id: text(id),
     key: text(key),
@@ -178,6 +192,7 @@ export function readDead(result: unknown, levels: readonly string[]): DeadReport
     attempt: number(attempt),
     submittedAt: milliseconds(submitted),
     failure: readFailure(text(failure)),
+    ...withAttempts(readAttempts(text(tried))),
     payload: readPayload(text(kind), text(form), text(body)),
   };
 }

@@ -23,11 +23,15 @@ export interface SignalListener {
   doubted(key: string, fence: number): void;
   /** Some of this may have been missed. */
   missed(): void;
+  /** Whether signals arrive may have changed. */
+  hearingChanged(): void;
 }
 
 export interface Signals {
   /** The program publishes; `tell` has nothing to do. */
   readonly published: boolean;
+  /** Whether signals arrive, as far as one can know. Otherwise those who wait look by themselves more often. */
+  readonly hears: boolean;
   /** Resolves when signals surely arrive, through reconnects too. */
   listen(queue: string, channel: string, listener: SignalListener): Promise<() => void>;
   tell(queue: string, news: News): void;
@@ -39,6 +43,8 @@ export interface Signals {
 /** By the publish and subscribe of Redis itself, in the slot of the queue. */
 export class RedisSignals implements Signals {
   readonly published = true;
+  /** Where nothing is heard nothing can be asked either. */
+  readonly hears = true;
   readonly #wire: Wire;
 
   constructor(wire: Wire) {

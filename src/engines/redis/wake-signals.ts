@@ -8,11 +8,21 @@ export class WakeSignals implements Signals {
   readonly published = false;
   readonly #wake: Wake;
 
+  readonly #listeners = new Set<SignalListener>();
+
   constructor(wake: Wake) {
     this.#wake = wake;
+    wake.onHearing(() => {
+      for (const listener of this.#listeners) listener.hearingChanged();
+    });
+  }
+
+  get hears(): boolean {
+    return this.#wake.hears;
   }
 
   async listen(queue: string, _channel: string, listener: SignalListener): Promise<() => void> {
+    this.#listeners.add(listener);
     const stops = [
       this.#wake.onWork(queue, {
         idle: () => listener.idle(),
@@ -25,6 +35,7 @@ export class WakeSignals implements Signals {
       }),
     ];
     return () => {
+      this.#listeners.delete(listener);
       for (const stop of stops) stop();
     };
   }

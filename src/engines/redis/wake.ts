@@ -44,12 +44,17 @@ export class RedisWake implements WakeAdapter {
     await explained(Promise.all(sent), "a wake");
   }
 
-  async listen(channel: string, heard: (text: string) => void, missed: () => void): Promise<() => Promise<void>> {
+  async listen(
+    channel: string,
+    heard: (text: string) => void,
+    missed: () => void,
+    deaf: () => void = () => undefined,
+  ): Promise<() => Promise<void>> {
     const silence = await explained(this.#wire.listen(this.#channel(channel), heard), "listening for wakes");
-    const forget = this.#wire.onMissed(missed);
+    const forgets = [this.#wire.onMissed(missed), this.#wire.onDeaf(deaf)];
     const stop = (): void => {
       if (!this.#stops.delete(stop)) return;
-      forget();
+      for (const forget of forgets) forget();
       silence();
     };
     this.#stops.add(stop);

@@ -62,37 +62,41 @@ function F.takeReady(claim, names)
     end
     for index = 1, #popped, 2 do
       local k = keys[popped[index]]
-      k.listed, k.state, k.streak = 0, 'idle', now
-      names[#names + 1] = popped[index]
+      if k and not k.damaged then
+        k.listed, k.state, k.streak = 0, 'idle', now
+        names[#names + 1] = popped[index]
+      end
     end
     S.ready[level] = #popped == 0 and 0 or S.ready[level] - #popped / 2
   end
 end
 
+-- What a worker gets to see of an item, then what the program wants to know of it. Only the first of a run comes with its key and the fence.
+function F.show(name, fence, seq, record, attempts)
+  local _, level, id, keep, submitted, attempt, _, kind, form, headers, body, tried, losses = unpackAll(record)
+  local text = table.concat({ name, fence, F.idOf(seq, id), level, kind, form, digits(submitted), attempt + attempts,
+    headers, losses ~= 0 and losses or nil }, '\0')
+  return text, body, id, keep, submitted, attempt, tried
+end
+
 function F.grant(claim, names)
-  local wanted, records, grants = {}, {}, {}
-  for _, name in ipairs(names) do
-    local seq = keys[name].head
-    if C.items[seq] then records[seq] = C.items[seq] else wanted[#wanted + 1] = seq end
-  end
-  if #wanted > 0 then
-    for index, record in ipairs(call('HMGET', N.items, unpack(wanted))) do
-      records[wanted[index]] = record
-    end
-  end
+  local numbers, grants = {}, {}
+  for index, name in ipairs(names) do numbers[index] = keys[name].head end
+  local records = F.packedItems(numbers)
+  -- For what stands behind others in one reply: so many bytes, of which each item takes 2,000 for the time that it costs.
+  local room = 1000000
   for index, name in ipairs(names) do
     local k = keys[name]
-    if not records[k.head] then error({ err = 'BATONBROKEN item ' .. k.head .. ' is gone' }) end
-    local _, level, id, keep, submitted, attempt, _, kind, form, headers, body = unpackAll(records[k.head])
     F.beginLease(name, k, claim.worker, claim.lease)
     k.attempt = k.attempt + 1
-    k.id, k.keep, k.submitted, k.base = id, keep, submitted, attempt
+    local text, body, id, keep, submitted, attempt, tried = F.show(name, digits(k.fence), k.head, records[index], k.attempt)
+    k.id, k.keep, k.submitted, k.base, k.tried = id, keep, submitted, attempt, tried ~= nil and tried ~= ''
+    grants[#grants + 1], grants[#grants + 2] = text, body
     k.waits = k.waits - 1
     S.running = S.running + 1
     S.waiting[k.level] = S.waiting[k.level] - 1
-    grants[index * 2 - 1] = table.concat({ name, digits(k.fence), F.idOf(k.head, id), level, kind, form,
-      digits(submitted), attempt + k.attempt, headers }, '\0')
-    grants[index * 2] = body
+    -- A run takes along nothing that stands behind an item that was tried before, or after a lease over several was lost.
+    if claim.items > 1 and attempt + k.attempt == 1 and k.alone == 0 then room = F.cover(k, claim.items, room, grants) end
   end
   return grants
 end
@@ -100,15 +104,16 @@ end
 function O.claim(at)
   local wish = {
     worker = ARGV[at], max = tonumber(ARGV[at + 1]), lease = tonumber(ARGV[at + 2]), patience = tonumber(ARGV[at + 3]),
+    items = tonumber(ARGV[at + 4]),
   }
   local names = {}
   if not S.paused then
     if #S.released > 0 then F.goOn(wish, names) end
     if #names < wish.max then F.takeReady(wish, names) end
   end
-  if #names > 0 then return F.grant(wish, names), at + 4 end
+  if #names > 0 then return F.grant(wish, names), at + 5 end
   -- So long it is taken for granted that a claim which found nothing still waits.
   S.sleepers, S.changed = now + 15000000, true
-  return {}, at + 4
+  return {}, at + 5
 end
 `;

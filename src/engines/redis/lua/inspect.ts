@@ -17,7 +17,8 @@ function F.locate(id)
 end
 
 function F.endedReport(r)
-  return { 'E', r.key, r.level, digits(r.submitted), r.attempt, r.state, digits(r.at), r.kind, r.form, r.body, r.failure }
+  return { 'E', r.key, r.level, digits(r.submitted), r.attempt, r.state, digits(r.at), r.kind, r.form, r.body, r.failure,
+    r.tried, r.missing }
 end
 
 function F.deadReport(seq, item)
@@ -25,7 +26,8 @@ function F.deadReport(seq, item)
   if record == nil then record = call('HGET', N.failures, seq) end
   if not record then return nil end
   local at, attempt, failure = unpackAll(record)
-  return { 'E', item.key, item.level, digits(item.submitted), attempt, 'dead', digits(at), '', '', '', failure }
+  return { 'E', item.key, item.level, digits(item.submitted), attempt, 'dead', digits(at), '', '', '', failure,
+    item.tried, '' }
 end
 
 function F.find(id)
@@ -38,10 +40,12 @@ function F.find(id)
   local isHead = k and k.head == seq
   local attempt = item.attempt + (isHead and k.attempt or 0)
   local report = { 'L', item.key, item.level, digits(item.submitted), attempt }
+  report[9] = item.tried
   if isHead and k.fence > 0 and not k.held then
     report[6], report[7], report[8] = 'running', '0', F.runningOf(k)
     return report
   end
+  report[8] = {}
   F.flush()
   local due = call('ZSCORE', N.due, 'D' .. seq) or call('ZSCORE', N.due, 'Y' .. seq)
   if due then
@@ -81,8 +85,8 @@ function F.keyPage(after, limit)
   local names = call('ZRANGEBYLEX', N.names, after == '' and '-' or '(' .. after, '+', 'LIMIT', 0, limit)
   local page = { names[#names] or '', #names }
   for _, name in ipairs(names) do
-    local k = F.findKey(name)
-    if k and (k.head ~= '' or k.fence > 0 or k.delays > 0 or k.paused) then page[#page + 1] = F.keyReport(name, k) end
+    local k = F.lookAtKey(name)
+    if k and (k.damaged or k.head ~= '' or k.fence > 0 or k.delays > 0 or k.paused) then page[#page + 1] = F.keyReport(name, k) end
   end
   return page
 end
@@ -106,7 +110,7 @@ function F.deadPage(after, limit)
     local item = F.findItem(seq)
     local at, attempt, failure = unpackAll(call('HGET', N.failures, seq))
     page[#page + 1] = { F.idOf(seq, item.id), item.key, item.level, digits(at), attempt, digits(item.submitted),
-      failure, item.kind, item.form, item.body }
+      failure, item.kind, item.form, item.body, item.tried }
   end
   return page
 end
@@ -119,7 +123,7 @@ function O.leased(first) return F.leasedNames(), first end
 function O.dead(first) return F.deadPage(ARGV[first], tonumber(ARGV[first + 1])), first + 2 end
 
 function O.key(first)
-  local k = F.findKey(ARGV[first])
+  local k = F.lookAtKey(ARGV[first])
   return k and F.keyReport(ARGV[first], k) or {}, first + 1
 end
 `;

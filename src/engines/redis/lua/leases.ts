@@ -11,6 +11,7 @@ end
 -- The lease is over: if somebody waits to hold the key, it is kept for them.
 function F.letGo(name, k)
   C.leases[name] = false
+  if k.covered > 1 then F.uncover(k) end
   k.fence, k.deadline, k.worker, k.progress, k.held, k.state = 0, 0, '', false, false, 'idle'
   if k.wanted then
     -- They hear of it in milliseconds, if they are still there.
@@ -36,6 +37,15 @@ function F.endLease(name, k)
   F.resume(name, k)
 end
 
+-- Nobody settled in time.
+function F.expireLease(name, k)
+  if not k.held then
+    k.alone = math.max(k.alone, k.covered)
+    if not k.cancel then F.noteAttempt(k, 'lost', '') end
+  end
+  F.endLease(name, k)
+end
+
 -- The one place where a lease is compared: same fence, not run out (G2).
 function F.current(name, fence)
   local k = F.findKey(name)
@@ -54,16 +64,18 @@ function F.comeDue(member)
   local mark, rest = string.sub(member, 1, 1), string.sub(member, 2)
   F.never(member)
   if mark == 'B' or mark == 'K' then
-    local k = F.findKey(rest)
-    if not k then return end
+    local k = F.lookAtKey(rest)
+    if not k or k.damaged then return end
     if mark == 'K' then return F.keepNoMore(rest, k) end
     k.state, k.place, k.due = 'idle', F.nextNumber(), 0
     return F.open(rest, k)
   end
   local seq = rest
   local item = F.findItem(seq)
-  local k = item and F.findKey(item.key)
+  local k = item and F.lookAtKey(item.key)
   if not k then return end
+  -- It arrives when somebody has repaired its key.
+  if k.damaged then return F.later(member, now + 60000000) end
   F.undelay(item.key, k, seq)
   F.arrive(item.key, k, seq, item.level, mark == 'Y')
 end
@@ -76,11 +88,11 @@ function F.advance()
   local atATime = 200
   for _, member in ipairs(call('ZRANGEBYSCORE', N.due, '-inf', digits(now), 'LIMIT', 0, atATime)) do F.comeDue(member) end
   for _, name in ipairs(call('ZRANGEBYSCORE', N.leases, '-inf', digits(now), 'LIMIT', 0, atATime)) do
-    local k = F.findKey(name)
+    local k = F.lookAtKey(name)
     if k and k.fence > 0 and k.deadline <= now then
       S.lost[#S.lost + 1] = name
       S.lost[#S.lost + 1] = digits(k.fence)
-      F.endLease(name, k)
+      F.expireLease(name, k)
     else
       C.leases[name] = false
     end
@@ -108,7 +120,7 @@ function F.hold(name, worker, leaseUs, waits)
       end
       return '0'
     end
-    F.endLease(name, k)
+    F.expireLease(name, k)
   end
   F.withdraw(name, k)
   if k.kept > 0 then F.never('K' .. name) end
@@ -127,22 +139,27 @@ function F.unwant(name)
   F.keepNoMore(name, k)
 end
 
-function F.renew(name, fence, leaseUs, progress)
-  local k = F.current(name, fence)
-  if not k then return 0 end
-  k.deadline = now + leaseUs
+-- Returns how the lease is, and where the next renewal stands.
+function F.renew(at)
+  local name = ARGV[at]
+  local k = F.current(name, tonumber(ARGV[at + 1]))
+  local terms, isNew = F.endBefore(name, k, at + 2)
+  local progress, behind = ARGV[terms + 1], terms + 2
+  if not k then return 0, behind end
+  if isNew ~= nil then F.uncover(k) end
+  k.deadline = now + tonumber(ARGV[terms])
   C.leases[name] = k.deadline
   if k.deadline < S.dueFrom then S.dueFrom = k.deadline end
   if progress ~= '' then k.progress = tonumber(progress) end
   F.save(name)
-  return k.cancel and 2 or 1
+  return k.cancel and 2 or 1, behind
 end
 
 -- The reply to a call was lost, and with it whatever it was given: nobody knows of those leases, so they go back as if never given.
 function O.recall(first)
   F.flush()
   for _, name in ipairs(call('ZRANGE', N.leases, 0, -1)) do
-    local k = F.findKey(name)
+    local k = F.lookAtKey(name)
     if k and k.fence > 0 and k.asked == ARGV[first] then
       if not k.held and not k.cancel then k.attempt = k.attempt - 1 end
       F.endLease(name, k)
@@ -163,8 +180,7 @@ end
 function O.renew(first)
   local answers, behind = {}, first + 1
   for index = 1, tonumber(ARGV[first]) do
-    answers[index] = F.renew(ARGV[behind], tonumber(ARGV[behind + 1]), tonumber(ARGV[behind + 2]), ARGV[behind + 3])
-    behind = behind + 4
+    answers[index], behind = F.renew(behind)
   end
   return answers, behind
 end

@@ -34,16 +34,20 @@ function F.pushFront(k, level, seq)
   k.lanes[level * 2 - 1] = seq
 end
 
+function F.linkOf(seq)
+  local behind = C.links[seq] or call('HGET', N.links, seq)
+  if not behind then error({ err = 'BATONBROKEN the line is broken behind item ' .. seq }) end
+  return behind
+end
+
 function F.popFront(k, level)
   local seq, last = F.firstOf(k, level), k.lanes[level * 2]
   if seq == last then
     F.addLane(k, level, '')
     return seq
   end
-  local behind = C.links[seq] or call('HGET', N.links, seq)
-  if not behind then error({ err = 'BATONBROKEN the line is broken behind item ' .. seq }) end
+  k.lanes[level * 2 - 1] = F.linkOf(seq)
   C.links[seq] = false
-  k.lanes[level * 2 - 1] = behind
   return seq
 end
 
@@ -98,6 +102,8 @@ function F.promote(name, k)
     end
   end
   k.head, k.attempt, k.due, k.state, k.gaps, k.lanes, k.cancel = '', 0, 0, 'idle', false, false, false
+  -- A key that is forgotten is no longer distrusted.
+  if k.delays == 0 and not k.paused then k.alone = 0 end
   F.save(name)
 end
 
@@ -132,7 +138,7 @@ function F.arrive(name, k, seq, level, front)
     F.stepBack(name, k)
     F.makeHead(name, k, seq, level, 0)
   else
-    if front then F.pushFront(k, level, seq) else F.pushBack(k, level, seq) end
+    if front then F.comeBack(k, level, seq) else F.pushBack(k, level, seq) end
     F.save(name)
   end
 end

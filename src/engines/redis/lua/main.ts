@@ -21,7 +21,10 @@ if S.opened > 0 and not S.paused then
   for level = 1, S.levels do left = left + S.ready[level] end
 end
 if S.watchers <= now then S.ended = {} end
-if S.changed then
+if S.isDeleted then
+  -- Whoever waits for work in it looks, and learns of it.
+  left = 1
+elseif S.changed then
   call('HSET', N.queue, 'state', pack(S.number, S.dueFrom, S.forgetFrom, S.sleepers, S.watchers, S.paused, S.delayed,
     S.running, S.dead, S.choices, S.waiting, S.ready))
 end
@@ -29,7 +32,7 @@ if ARGV[3] == '1' then
   local channel = N.queue .. ':news'
   if S.sleepers > now then
     if left > 0 then call('SPUBLISH', channel, 'w' .. left) end
-    if S.dueFrom < S.dueBefore then call('SPUBLISH', channel, 'd' .. digits(S.dueFrom - now)) end
+    if not S.isDeleted and S.dueFrom < S.dueBefore then call('SPUBLISH', channel, 'd' .. digits(S.dueFrom - now)) end
   end
   if #S.freed > 0 then call('SPUBLISH', channel, 'h' .. table.concat(S.freed, '\0')) end
   if #S.ended > 0 then call('SPUBLISH', channel, 'o' .. table.concat(S.ended, '\0')) end

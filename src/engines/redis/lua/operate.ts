@@ -8,22 +8,31 @@ function F.cancel(id)
   local name = item.key
   local k = F.findKey(name)
   local isHead = k.head == seq
+  F.save(name)
   if isHead and k.fence > 0 and not k.held then
     k.cancel = true
-    F.save(name)
     return 'requested'
   end
-  F.endItem(seq, item, 'cancelled', item.attempt + (isHead and k.attempt or 0))
+  for _, covered in ipairs(F.behind(k, k.covered - 1)) do
+    if covered == seq then
+      k.cancels = k.cancels or {}
+      k.cancels[seq] = true
+      return 'requested'
+    end
+  end
   if not isHead and k.delays > 0 and F.isDelayed(name, seq) then
+    F.endItem(seq, item, 'cancelled', item.attempt)
     F.undelay(name, k, seq)
     return 'cancelled'
   end
+  if not isHead then
+    F.cancelWaiting(k, seq, item)
+    return 'cancelled'
+  end
+  F.endItem(seq, item, 'cancelled', item.attempt + k.attempt)
   k.waits = k.waits - 1
   S.waiting[item.level] = S.waiting[item.level] - 1
-  F.save(name)
-  if not isHead then
-    k.gaps = true
-  elseif k.fence > 0 then
+  if k.fence > 0 then
     k.head, k.attempt, k.due = '', 0, 0
   else
     F.withdraw(name, k)
@@ -53,6 +62,25 @@ function F.pauseKey(name, isPaused)
   end
 end
 
+-- With all that is kept of it, in one step. Numbers go on above those of before, as they are not less than the time.
+function F.deleteQueue(isForced)
+  F.flush()
+  local waiting, leased = S.delayed, call('ZCARD', N.leases)
+  for level = 1, S.levels do waiting = waiting + S.waiting[level] end
+  if not isForced and waiting + leased + S.dead > 0 then return { waiting, leased, S.dead } end
+  local held = call('ZRANGE', N.leases, 0, -1)
+  for _, name in ipairs(held) do
+    local k = F.lookAtKey(name)
+    if k and not k.damaged then
+      S.lost[#S.lost + 1] = name
+      S.lost[#S.lost + 1] = digits(k.fence)
+    end
+  end
+  for first = 1, #KEYS, 1000 do call('UNLINK', unpack(KEYS, first, math.min(first + 999, #KEYS))) end
+  S.isDeleted = true
+  return 1
+end
+
 function F.reviveOne(seq, isRetry)
   local item = F.findItem(seq)
   C.dead[seq], C.failures[seq] = false, false
@@ -65,13 +93,13 @@ function F.reviveOne(seq, isRetry)
     local r = remembered and F.findReceipt(id)
     if r and item.keep > 0 then
       C.receipts[id] = pack(r.seq, r.key, r.level, r.submitted, F.expire(id, item.keep), r.state, r.at, r.attempt, r.kind,
-        r.form, r.body, r.failure)
+        r.form, r.body, r.failure, r.tried, r.missing)
     elseif r then
       C.receipts[id] = false
     end
     return
   end
-  item.attempt, item.due = 0, 0
+  item.attempt, item.due, item.losses = 0, 0, 0
   F.saveItem(seq, item)
   if remembered then F.remember(id, seq, item.key, item.level, item.submitted) end
   F.arrive(item.key, F.findKey(item.key) or F.makeKey(item.key), seq, item.level, false)
@@ -104,6 +132,8 @@ function O.pauseQueue(first)
   F.pauseQueue(ARGV[first] == '1')
   return 1, first + 1
 end
+
+function O.deleteQueue(first) return F.deleteQueue(ARGV[first] == '1'), first + 1 end
 
 function O.pauseKey(first)
   F.pauseKey(ARGV[first], ARGV[first + 1] == '1')

@@ -5,11 +5,12 @@ import { LEASES } from "./leases.ts";
 import { LINE } from "./line.ts";
 import { MAIN } from "./main.ts";
 import { OPERATE } from "./operate.ts";
+import { RUNS } from "./runs.ts";
 import { SETTLE } from "./settle.ts";
 import { STORE } from "./store.ts";
 import { SUBMIT } from "./submit.ts";
 
-const WORK = [STORE, LINE, ENDINGS, LEASES, SETTLE, SUBMIT, CLAIM].join("");
+const WORK = [STORE, LINE, ENDINGS, RUNS, LEASES, SETTLE, SUBMIT, CLAIM].join("");
 
 /** What work consists of: submit, claim, hold, renew, settle. Whatever is asked for at a time is done in one step. */
 export const WORK_PROGRAM: string = `${WORK}${MAIN}`;

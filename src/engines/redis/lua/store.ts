@@ -36,10 +36,8 @@ local now = time[1] * 1000000 + time[2]
 local function digits(value) return string.format('%d', value) end
 
 local saved = call('HMGET', N.queue, 'levels', 'state')
-if not saved[1] then
-  saved[1] = ARGV[1]
-  call('HSET', N.queue, 'levels', ARGV[1])
-end
+-- Somebody has deleted the queue, and perhaps made it anew with other levels.
+if saved[1] ~= ARGV[1] then error({ err = 'BATONMISSING' }) end
 if saved[2] then
   S.number, S.dueFrom, S.forgetFrom, S.sleepers, S.watchers, S.paused, S.delayed, S.running, S.dead, S.choices,
     S.waiting, S.ready = unpackAll(saved[2])
@@ -67,36 +65,54 @@ function F.bulk(command, key, arguments)
   end
 end
 
--- What belongs to a lease stands behind the rest, and only while there is one.
+-- What belongs to a lease stands behind the rest, and only while there is one; then what runs of several items, or their loss, left.
 function F.readKey(record)
-  local head, level, place, attempt, due, state, fence, wanted, kept, waits, delays, isPaused, lanes, gaps, deadline,
-    worker, since, held, cancel, progress, id, keep, submitted, base, streak, asked = unpackAll(record)
+  local isOurs, head, level, place, attempt, due, state, fence, wanted, kept, waits, delays, isPaused, lanes, gaps, deadline,
+    worker, since, held, cancel, progress, id, keep, submitted, base, streak, asked, tried, covered, alone, cancels,
+    remembered = pcall(unpackAll, record)
+  -- Somebody else has written over it. Nobody can work on this key, and the others go on.
+  if not isOurs or type(head) ~= 'string' or type(level) ~= 'number' or type(state) ~= 'string' or type(fence) ~= 'number'
+    or type(waits) ~= 'number' or type(delays) ~= 'number' then
+    return { damaged = true, head = '', state = 'damaged', fence = 0, kept = 0, waits = 0, delays = 0, paused = false }
+  end
   return {
     head = head, level = level, place = place, attempt = attempt, due = due, state = state, fence = fence,
     wanted = wanted, kept = kept, waits = waits, delays = delays, paused = isPaused, lanes = lanes, gaps = gaps,
     deadline = deadline or 0, worker = worker or '', since = since or 0, held = held or false, cancel = cancel or false,
     progress = progress or false, id = id or '', keep = keep or 0, submitted = submitted or 0, base = base or 0,
-    streak = streak or 0, asked = asked or '', stored = true, listed = state == 'ready' and level or 0,
+    streak = streak or 0, asked = asked or '', tried = tried or false, covered = covered or 1,
+    alone = alone or 0, cancels = cancels or false, remembered = remembered or false, stored = true, listed = state == 'ready' and level or 0,
   }
 end
 
 function F.writeKey(k)
-  if k.fence == 0 then
+  if k.fence == 0 and k.alone == 0 then
     return pack(k.head, k.level, k.place, k.attempt, k.due, k.state, 0, k.wanted, k.kept, k.waits, k.delays, k.paused,
       k.lanes, k.gaps)
   end
-  return pack(k.head, k.level, k.place, k.attempt, k.due, k.state, k.fence, k.wanted, k.kept, k.waits, k.delays,
+  local record = pack(k.head, k.level, k.place, k.attempt, k.due, k.state, k.fence, k.wanted, k.kept, k.waits, k.delays,
     k.paused, k.lanes, k.gaps, k.deadline, k.worker, k.since, k.held, k.cancel, k.progress, k.id, k.keep, k.submitted,
-    k.base, k.streak, k.asked)
+    k.base, k.streak, k.asked, k.tried)
+  if k.covered == 1 and k.alone == 0 then return record end
+  return record .. pack(k.covered, k.alone, k.cancels, k.remembered)
 end
 
-function F.findKey(name)
+-- For those who can do without one that is damaged.
+function F.lookAtKey(name)
   local k = keys[name]
   if k == nil then
     local record = call('HGET', N.keys, name)
     k = record and F.readKey(record) or false
     keys[name] = k
   end
+  return k
+end
+
+function F.findKey(name)
+  local k = keys[name]
+  if k == nil then k = F.lookAtKey(name) end
+  -- What was written before, for a question in the same run, must not be asked for again.
+  if k and k.damaged then error({ err = (S.flushed and 'BATONBROKEN key ' or 'BATONDAMAGED ') .. name }) end
   return k
 end
 
@@ -116,8 +132,8 @@ function F.makeKey(name)
   local k = {
     head = '', level = 1, place = 0, attempt = 0, due = 0, state = 'idle', fence = 0, deadline = 0, worker = '', since = 0,
     held = false, wanted = false, kept = 0, cancel = false, progress = false, waits = 0, delays = 0, paused = false,
-    lanes = false, gaps = false, id = '', keep = 0, submitted = 0, base = 0, streak = 0, asked = '', stored = false,
-    listed = 0,
+    lanes = false, gaps = false, id = '', keep = 0, submitted = 0, base = 0, streak = 0, asked = '', tried = false, covered = 1,
+    alone = 0, cancels = false, remembered = false, stored = false, listed = 0,
   }
   keys[name] = k
   return k
@@ -139,11 +155,26 @@ function F.packedItem(seq)
   return item
 end
 
+-- In the order of their numbers, which are few enough for one call.
+function F.packedItems(numbers)
+  local records, wanted, places = {}, {}, {}
+  for index, seq in ipairs(numbers) do
+    records[index] = C.items[seq]
+    if not records[index] then wanted[#wanted + 1], places[#places + 1] = seq, index end
+  end
+  if #wanted == 0 then return records end
+  for index, record in ipairs(call('HMGET', N.items, unpack(wanted))) do
+    if not record then error({ err = 'BATONBROKEN item ' .. wanted[index] .. ' is gone' }) end
+    records[places[index]] = record
+  end
+  return records
+end
+
 function F.readItem(record)
-  local key, level, id, keep, submitted, attempt, due, kind, form, headers, body = unpackAll(record)
+  local key, level, id, keep, submitted, attempt, due, kind, form, headers, body, tried, losses = unpackAll(record)
   return {
     key = key, level = level, id = id, keep = keep, submitted = submitted, attempt = attempt, due = due, kind = kind,
-    form = form, headers = headers, body = body,
+    form = form, headers = headers, body = body, tried = tried or '', losses = losses or 0,
   }
 end
 
@@ -153,7 +184,8 @@ function F.findItem(seq)
 end
 
 function F.saveItem(seq, i)
-  C.items[seq] = pack(i.key, i.level, i.id, i.keep, i.submitted, i.attempt, i.due, i.kind, i.form, i.headers, i.body)
+  C.items[seq] = pack(i.key, i.level, i.id, i.keep, i.submitted, i.attempt, i.due, i.kind, i.form, i.headers, i.body,
+    i.tried, i.losses)
 end
 
 function F.dropItem(seq)
@@ -247,6 +279,7 @@ function F.flushKeys()
 end
 
 function F.flush()
+  S.flushed = true
   F.writeFields(N.items, C.items)
   F.writeFields(N.links, C.links)
   F.flushReady()

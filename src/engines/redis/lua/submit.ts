@@ -6,9 +6,10 @@ function F.queued()
   return sum
 end
 
--- Every item of the key that does not run gives way to the newer one. Returns their ids, and the place of the head, if it may be kept.
+-- Every item of the key that no lease covers gives way to the newer one. Returns their ids, and the place of the head, if it may be kept.
 function F.replaceWaiting(name, k, level, arrivesNow)
-  local ids, place = {}, nil
+  local ids, place, covered, isCovered = {}, nil, F.behind(k, k.covered - 1), {}
+  for _, seq in ipairs(covered) do isCovered[seq] = true end
   local function replace(seq, item, attempt)
     ids[#ids + 1] = F.idOf(seq, item.id)
     F.endItem(seq, item, 'replaced', attempt)
@@ -25,7 +26,7 @@ function F.replaceWaiting(name, k, level, arrivesNow)
   for one = 1, k.lanes and S.levels or 0 do
     while F.firstOf(k, one) ~= '' do
       local seq = F.popFront(k, one)
-      local item = F.findItem(seq)
+      local item = not isCovered[seq] and F.findItem(seq)
       if item then
         replace(seq, item, item.attempt)
         k.waits = k.waits - 1
@@ -34,6 +35,7 @@ function F.replaceWaiting(name, k, level, arrivesNow)
     end
   end
   k.lanes, k.gaps = false, false
+  for _, seq in ipairs(covered) do F.pushBack(k, k.level, seq) end
   if k.delays > 0 then
     for _, seq in ipairs(F.delayedOf(name)) do
       F.undelay(name, k, seq)
@@ -54,7 +56,7 @@ function F.submit(terms, name, body, id, headers)
   local size = k and k.waits + k.delays or 0
   if terms.mode == 'strict' and k and (size > 0 or k.fence > 0) then return { 'KEY_BUSY' } end
   if terms.mode == 'fifo' and size >= terms.keyLimit then return { 'KEY_FULL' } end
-  local replaces = terms.mode == 'latest' and size > 0
+  local replaces = terms.mode == 'latest' and size > (k and k.covered - 1 or 0)
   if not replaces and F.queued() >= terms.queueLimit then return { 'QUEUE_FULL' } end
   local replaced, place
   if replaces then replaced, place = F.replaceWaiting(name, k, level, terms.delay == 0) end
