@@ -1,6 +1,7 @@
 import type { Clock, Timer } from "../../domain/clock.ts";
 import type { ClaimRequest, Grant, Lease, Settlement } from "../../engine/port.ts";
 import type { Given } from "./grants.ts";
+import { asksForRuns } from "./run-ahead.ts";
 
 /** Whoever ends an item so soon waits for the store more than for its own work: with 64 slots it needs 13,000 items a second. */
 const QUICK_MS = 5;
@@ -98,7 +99,9 @@ export class Ahead {
 
   /** Whoever asks works off items in no time, and so has use for several of a key. */
   isQuickFor(request: ClaimRequest): boolean {
-    return this.#isQuick && request.once !== true && this.#isOf(request) && !request.signal.aborted;
+    return (
+      this.#isQuick && request.once !== true && !asksForRuns(request) && this.#isOf(request) && !request.signal.aborted
+    );
   }
 
   /** As many as are lacking are on their way, until they are kept. */

@@ -27,7 +27,7 @@ export class Bell {
   readonly #missed: () => void;
   #connection: Connection | undefined;
   #pauseMs = FIRST_PAUSE_MS;
-  #closed = false;
+  readonly #closing = new AbortController();
 
   constructor(
     connections: Connections,
@@ -50,30 +50,35 @@ export class Bell {
 
   /** Resolves when it listens; when it cannot, it goes on trying. */
   async listen(): Promise<void> {
+    const { signal } = this.#closing;
     let made: Connection | undefined;
+    const cutOff = (): void => made?.release(true);
+    signal.addEventListener("abort", cutOff, { once: true });
     try {
-      made = await this.#connections.connect();
+      made = await this.#connections.connect(signal);
+      signal.throwIfAborted();
       const { client } = made;
       const lost = (): void => this.#lost(made);
       client.on("error", lost);
       client.on("end", lost);
       client.on("notification", ({ payload }) => {
-        const signal = readSignal(payload ?? "");
-        if (signal !== undefined) this.#heard(signal);
+        const heard = readSignal(payload ?? "");
+        if (heard !== undefined) this.#heard(heard);
       });
       await client.query(`LISTEN ${this.#channel}`);
-      if (this.#closed) return made.release(true);
       this.#connection = made;
       this.#pauseMs = FIRST_PAUSE_MS;
     } catch {
       // That nothing can be heard breaks nothing; that nothing can be done is said by the calls that try.
       made?.release(true);
       this.#later();
+    } finally {
+      signal.removeEventListener("abort", cutOff);
     }
   }
 
   close(): void {
-    this.#closed = true;
+    this.#closing.abort();
     this.#connection?.release(true);
     this.#connection = undefined;
   }
@@ -86,9 +91,9 @@ export class Bell {
   }
 
   #later(): void {
-    if (this.#closed) return;
+    if (this.#closing.signal.aborted) return;
     this.#clock.setTimer(this.#pauseMs, () => {
-      if (this.#closed) return;
+      if (this.#closing.signal.aborted) return;
       void this.listen().then(() => {
         if (!this.isDeaf) this.#missed();
       });

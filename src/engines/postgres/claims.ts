@@ -27,7 +27,7 @@ export interface AskedFor {
 }
 
 export const NO_CLAIM: AskedFor = {
-  values: [null, null, 0, 0, 0, 0, null, false, false, 0],
+  values: [null, null, 0, 0, 0, 0, null, false, false, 0, 1],
   saysAsleep: false,
   wakesLast: false,
 };
@@ -38,6 +38,10 @@ const BACK_LOOK_EVERY_MS = 250;
 const BACK_MS = 10_000;
 /** Nothing stands before the beginning. */
 const WHOLE_LOOK_EVERY_MS = 30_000;
+
+/** Others have keys in hand for a few milliseconds, unless very many look for them. */
+const FIRST_PASSED_MS = 10;
+const LONGEST_PASSED_MS = 2_000;
 
 type Places = readonly number[];
 
@@ -113,6 +117,7 @@ export class QueueClaims {
   /** How many keys may be ready that nobody here has looked for yet. Infinity: who knows. */
   #expected = 0;
   #strict = 0;
+  #passedMs = FIRST_PASSED_MS;
   readonly #beginnings: Beginnings;
   /** What was handed out before it was asked for. */
   readonly ahead: Ahead;
@@ -192,7 +197,7 @@ export class QueueClaims {
 
   /** Nobody may be waiting for it: then nobody goes to sleep over it either. */
   asked(claim: WaitingClaim | undefined, request: ClaimRequest, ordered: number, isBeside: boolean): AskedFor {
-    const { worker, leaseMs, patienceMs } = request;
+    const { worker, leaseMs, patienceMs, items = 1 } = request;
     const most = (claim?.request.max ?? 0) + ordered;
     const patience = Math.min(Math.ceil(patienceMs), Number.MAX_SAFE_INTEGER);
     const { near } = this.#beginnings;
@@ -201,7 +206,7 @@ export class QueueClaims {
     const wakesLast = claim !== undefined && this.asleep && this.size === 1;
     const carry = this.ahead.isQuickFor(request) ? MOST_CARRIED : 0;
     const who = [this.queue.id, worker, most, Math.ceil(leaseMs), patience, this.#strict, bounds];
-    return { values: [...who, saysAsleep, wakesLast, carry], saysAsleep, wakesLast };
+    return { values: [...who, saysAsleep, wakesLast, carry, items], saysAsleep, wakesLast };
   }
 
   /** From the rows that tell what the next claim should know. Milliseconds until something is due; -1: nothing will be; -2: not asked. */
@@ -212,6 +217,18 @@ export class QueueClaims {
     const lows = rows.map((row) => optionalInteger(row, 4));
     this.#beginnings.learn(this.#clock.monotonic(), lows);
     return integer(first, 1);
+  }
+
+  /** Nothing came, but there was something that others had in hand: milliseconds until it is worth another look. Undefined: there was not. */
+  passedOver(rows: readonly Row[]): number | undefined {
+    const [first] = rows;
+    if (first === undefined || integer(first, 6) === 0) {
+      this.#passedMs = FIRST_PASSED_MS;
+      return undefined;
+    }
+    const waitMs = this.#passedMs;
+    this.#passedMs = Math.min(waitMs * 2, LONGEST_PASSED_MS);
+    return waitMs;
   }
 
   /** Fewer came than were asked for, by a look that did not begin far enough back. True: look once more. */

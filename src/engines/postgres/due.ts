@@ -87,6 +87,13 @@ export class Due {
     }
   }
 
+  /** Before something is reported, what is due happens: nobody may wait for work, and those who had leases may be gone. */
+  async catchUp(): Promise<void> {
+    const { link, schema } = this.#parts;
+    const [row] = await link.query("baton_due_in", `SELECT ${schema}.due_in()`, []);
+    if (row !== undefined && integer(row, 0) === 0) await this.sweep();
+  }
+
   /** What was submitted in transactions that have been committed since is counted in, and takes its place if it is due. */
   async countIn(): Promise<void> {
     const { link, schema, me } = this.#parts;

@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { ClientBase } from "pg";
 import { instant, pause, systemClock } from "../../domain/clock.ts";
-import { InvalidInput } from "../../domain/errors.ts";
+import { InvalidInput, QueueNotEmpty } from "../../domain/errors.ts";
 import type {
   CancelResult,
   ClaimRequest,
   DeadReport,
   DeclareRequest,
+  DeleteQueueRequest,
   Engine,
   Finding,
   Grant,
@@ -35,24 +36,29 @@ import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
 import { bigints, doubles } from "./arrays.ts";
 import { check } from "./check.ts";
-import { type Connections, Link } from "./link.ts";
+import { type Connections, Link, type Row } from "./link.ts";
+import { StoreFailure, UndecidedId } from "./failure.ts";
 import { checkSchema, DEFAULT_SCHEMA, type StoreOptions } from "./options.ts";
 import { PostgresRegister } from "./register.ts";
 import { flag, integer, text } from "./rows.ts";
 import { RUN_AHEAD_MS } from "./run-ahead.ts";
 import { migrate } from "./schema.ts";
-import { keyOf } from "./settlements.ts";
+import { endedArguments, keyOf } from "./settlements.ts";
 import { PLANNING } from "./sql/functions.ts";
 import { Store } from "./store.ts";
 import type { Wake } from "../../wake/wake.ts";
 import { submitWithin } from "./within.ts";
 
 const REVIVED_AT_A_TIME = 500;
+const CLOSE_MS = 3_000;
+/** How long a deletion waits for transactions of the application that have submitted to the queue. Others who would submit wait meanwhile. */
+const DELETE_PATIENCE = "2s";
 
 /** The engine as the application sees it: turns the port's calls into calls of the store's lane. */
 export class PostgresEngine implements Engine {
   readonly name = "postgres";
   readonly transactions = true;
+  readonly runs = true;
   readonly #link: Link;
   readonly #schema: string;
   readonly #me: number;
@@ -138,11 +144,12 @@ export class PostgresEngine implements Engine {
       const asked = renewals.flatMap((renewal, index) =>
         this.#store.leases.fencesOf(renewal.lease).map((fence) => ({ renewal, fence, index })),
       );
-      const rows = await this.#link.query("baton_renew", `SELECT * FROM ${this.#schema}.renew($1, $2, $3, $4)`, [
+      const rows = await this.#renewed(renewals, [
         bigints(asked.map(({ renewal }) => keyOf(renewal.lease))),
         bigints(asked.map(({ fence }) => fence)),
         bigints(asked.map(({ renewal }) => Math.ceil(renewal.leaseMs))),
         doubles(asked.map(({ renewal }) => renewal.progress ?? null)),
+        ...endedArguments(asked.map(({ renewal }) => renewal)),
       ]);
       const results = renewals.map((): RenewResult => ({ ok: false }));
       for (const row of rows) {
@@ -158,27 +165,49 @@ export class PostgresEngine implements Engine {
     });
   }
 
+  async #renewed(renewals: readonly Renewal[], values: readonly unknown[]): Promise<readonly Row[]> {
+    const s = this.#schema;
+    const runs = renewals.filter(({ ended }) => ended !== undefined);
+    if (runs.length === 0)
+      return await this.#link.query("baton_renew", `SELECT * FROM ${s}.renew($1, $2, $3, $4)`, values.slice(0, 4));
+    const places = Array.from({ length: 12 }, (_, index) => `$${index + 1}`).join(", ");
+    const statement = `SELECT * FROM ${s}.renew_runs(${places})`;
+    const rows = await this.#link.query("baton_renew_runs", statement, [this.#me, ...values]);
+    for (const { lease } of runs) this.#store.ended(this.#store.queues.known(lease.queue).id, false);
+    return rows;
+  }
+
   async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
     this.#store.assertOpen();
-    for (const { lease } of settlements) {
-      keyOf(lease);
-      this.#store.queues.get(lease.queue);
-    }
-    return await this.#store.settle(settlements);
+    for (const { lease } of settlements) keyOf(lease);
+    // Of a queue that was never declared here there are no leases.
+    const isKnown = settlements.map(({ lease }) => this.#store.queues.has(lease.queue));
+    const results = await this.#store.settle(settlements.filter((_, index) => isKnown[index]));
+    let next = 0;
+    return isKnown.map((known) => (known ? (results[next++] ?? "lost") : "lost"));
   }
 
   async find({ queue, id }: ItemRequest): Promise<ItemReport | undefined> {
-    return await this.#call(() => this.#store.inspection.find(this.#store.queues.get(queue), id));
+    return await this.#call(async () => {
+      const known = await this.#store.queues.assertThere(queue);
+      await this.#store.due.catchUp();
+      return await this.#store.inspection.find(known, id);
+    });
   }
 
   async outcome(request: OutcomeRequest): Promise<Outcome | undefined> {
     this.#store.assertOpen();
-    return request.signal.aborted ? undefined : await this.#store.outcome(request);
+    if (request.signal.aborted) return undefined;
+    const outcome = await this.#store.outcome(request);
+    // With a queue that is deleted goes what is remembered.
+    if (outcome === undefined && !request.signal.aborted && this.#store.isOpen)
+      await this.#call(() => this.#store.queues.assertThere(request.queue));
+    return outcome;
   }
 
   async cancel({ queue: name, id }: ItemRequest): Promise<CancelResult> {
     return await this.#call(async () => {
-      const queue = this.#store.queues.get(name);
+      const queue = await this.#store.queues.assertThere(name);
       const [row] = await this.#link.query("baton_cancel", `SELECT * FROM ${this.#schema}.cancel($1, $2, $3)`, [
         this.#me,
         queue.id,
@@ -193,7 +222,7 @@ export class PostgresEngine implements Engine {
 
   async pause({ queue: name, key, paused }: PauseRequest): Promise<void> {
     await this.#call(async () => {
-      const queue = this.#store.queues.get(name);
+      const queue = await this.#store.queues.assertThere(name);
       const [row] = await this.#link.query("baton_pause", `SELECT ${this.#schema}.pause($1, $2, $3, $4)`, [
         this.#me,
         queue.id,
@@ -207,9 +236,37 @@ export class PostgresEngine implements Engine {
     if (paused && key === undefined) await pause(systemClock, RUN_AHEAD_MS);
   }
 
+  async deleteQueue({ queue: name, force }: DeleteQueueRequest): Promise<boolean> {
+    const row = await this.#deleted(name, force);
+    if (row === undefined) return false;
+    const [waiting, leased, dead] = [integer(row, 2), integer(row, 3), integer(row, 4)];
+    if (row[1] !== true) throw new QueueNotEmpty(name, { waiting, leased, dead });
+    return true;
+  }
+
+  async #deleted(name: string, force: boolean): Promise<Row | undefined> {
+    return await this.#call(async () => {
+      const statement = `SELECT * FROM ${this.#schema}.delete_queue($1, $2, $3, $4)`;
+      try {
+        const [found] = await this.#link.query("baton_delete_queue", statement, [
+          this.#me,
+          name,
+          force,
+          DELETE_PATIENCE,
+        ]);
+        if (found !== undefined && found[1] === true) this.#store.deleted(integer(found, 0));
+        return found;
+      } catch (error) {
+        if (error instanceof UndecidedId) throw inTransaction(name, error);
+        throw error;
+      }
+    });
+  }
+
   async queues({ queue }: { readonly queue?: string }): Promise<readonly QueueReport[]> {
     return await this.#call(async () => {
       await this.#store.due.countIn();
+      await this.#store.due.catchUp();
       return await this.#store.inspection.queues(queue);
     });
   }
@@ -217,12 +274,15 @@ export class PostgresEngine implements Engine {
   async keys(request: KeyPageRequest): Promise<readonly KeyReport[]> {
     return await this.#call(async () => {
       await this.#store.due.countIn();
-      return await this.#store.inspection.keys(this.#store.queues.get(request.queue), request);
+      await this.#store.due.catchUp();
+      return await this.#store.inspection.keys(await this.#store.queues.assertThere(request.queue), request);
     });
   }
 
   async dead(request: PageRequest): Promise<readonly DeadReport[]> {
-    return await this.#call(() => this.#store.inspection.dead(this.#store.queues.get(request.queue), request));
+    return await this.#call(async () =>
+      this.#store.inspection.dead(await this.#store.queues.assertThere(request.queue), request),
+    );
   }
 
   /** All of them in small steps: others want to write too. Letters that die meanwhile are left for the next time. */
@@ -231,7 +291,7 @@ export class PostgresEngine implements Engine {
     let upTo: number | null = null;
     for (;;) {
       const step = await this.#call(async () => {
-        const queue = this.#store.queues.get(name);
+        const queue = await this.#store.queues.assertThere(name);
         const [row] = await this.#link.query(
           "baton_revive",
           `SELECT * FROM ${this.#schema}.revive($1, $2, $3, $4, $5)`,
@@ -257,9 +317,11 @@ export class PostgresEngine implements Engine {
     return this.#locks;
   }
 
+  /** What is under way comes to its end; but a server that stands still must not keep a process from ending. */
   async close(): Promise<void> {
-    await this.#locks.close();
-    await this.#store.close();
+    const late = pause(systemClock, CLOSE_MS);
+    await Promise.race([this.#locks.close(), late]);
+    await this.#store.close(late);
   }
 
   async #call<T>(run: () => Promise<T>): Promise<T> {
@@ -282,4 +344,12 @@ async function prepare(client: ClientBase, schema: string, where: string, option
 
 function isCancelResult(value: string): value is CancelResult {
   return value === "cancelled" || value === "requested" || value === "ended" || value === "missing";
+}
+
+function inTransaction(queue: string, cause: unknown): StoreFailure {
+  return new StoreFailure(
+    "STORE_UNAVAILABLE",
+    `Queue ${JSON.stringify(queue)} has items of a transaction that is still open. Nothing was deleted. End that transaction, and try again.`,
+    { cause },
+  );
 }

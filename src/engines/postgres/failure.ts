@@ -1,5 +1,6 @@
 import { BatonError, OutcomeUnknown } from "../../domain/errors.ts";
-import { RUNS_AHEAD } from "./sql/functions.ts";
+import { isError } from "../../domain/realms.ts";
+import { QUEUE_GONE, RUNS_AHEAD } from "./sql/functions.ts";
 
 /** A failure of the server, or of the way to it. */
 export class StoreFailure extends BatonError {}
@@ -41,7 +42,7 @@ const GOING_AWAY: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03", "57P
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 
 export function sqlState(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined;
+  if (!isError(error)) return undefined;
   const code: unknown = Reflect.get(error, "code");
   // Errors of the network have codes too, such as EPIPE, which looks like one of PostgreSQL's; only those of the server have a severity.
   return typeof code === "string" && SQLSTATE.test(code) && "severity" in error ? code : undefined;
@@ -62,7 +63,14 @@ export function isWorthRepeating(error: unknown): boolean {
 /** The number of the key of which somebody may have begun more than the store knows. Nothing was changed. */
 export function keyThatRunsAhead(error: unknown): number | undefined {
   if (sqlState(error) !== RUNS_AHEAD) return undefined;
-  const detail: unknown = error instanceof Error ? Reflect.get(error, "detail") : undefined;
+  const detail: unknown = isError(error) ? Reflect.get(error, "detail") : undefined;
+  return Number(detail);
+}
+
+/** The number of the queue that was deleted. Nothing was changed. */
+export function queueThatIsGone(error: unknown): number | undefined {
+  if (sqlState(error) !== QUEUE_GONE) return undefined;
+  const detail: unknown = isError(error) ? Reflect.get(error, "detail") : undefined;
   return Number(detail);
 }
 
@@ -72,7 +80,7 @@ export function describeFailure(error: unknown, where: string): BatonError {
   const options: ErrorOptions = { cause: error };
   if (isLostConnection(error))
     return new OutcomeUnknown(`this call, because the connection to ${where} was lost`, options);
-  const text = error instanceof Error ? error.message : String(error);
+  const text = isError(error) ? error.message : String(error);
   switch (sqlState(error)) {
     case DISK_FULL:
       return new StoreFailure(
@@ -127,7 +135,7 @@ export function describeConnectFailure(error: unknown, where: string): BatonErro
   const isReached = turnedAway !== undefined || !isLostConnection(error);
   // The server let us in, and would not let us make or use the schema.
   if (isReached && turnedAway === undefined) return describeFailure(error, where);
-  const text = error instanceof Error ? error.message : String(error);
+  const text = isError(error) ? error.message : String(error);
   const said = isReached ? "refused the connection" : "cannot be reached";
   const advice = turnedAway ?? "Check that the server runs, and its address; then try again.";
   return new StoreFailure("STORE_UNAVAILABLE", `${where} ${said} (${text}). Nothing was done. ${advice}`, {

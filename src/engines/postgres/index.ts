@@ -1,3 +1,4 @@
+import "../../domain/node-version.ts";
 import type { Pool } from "pg";
 import { InvalidInput } from "../../domain/errors.ts";
 import type { Engine } from "../../engine/port.ts";
@@ -7,7 +8,14 @@ import type { Wake } from "../../wake/wake.ts";
 import { postgresWake } from "./wake.ts";
 import { ownConnections, pooledConnections } from "./connections.ts";
 import { PostgresEngine } from "./engine.ts";
-import { parsePostgresUrl, type PostgresOptions, type StoreOptions, type SynchronousCommit } from "./options.ts";
+import {
+  checkPostgresOptions,
+  checkStoreOptions,
+  parsePostgresUrl,
+  type PostgresOptions,
+  type StoreOptions,
+  type SynchronousCommit,
+} from "./options.ts";
 
 export type { PostgresOptions, StoreOptions, SynchronousCommit };
 export { postgresWake };
@@ -17,11 +25,13 @@ const CONNECTIONS = 2;
 
 /** Any number of processes on any number of machines, in a PostgreSQL database that you have. */
 export async function postgresEngine(options: PostgresOptions): Promise<Engine> {
-  return await PostgresEngine.open(ownConnections(options.connection), options);
+  const { connection } = checkPostgresOptions(options);
+  return await PostgresEngine.open(ownConnections(connection), options);
 }
 
 /** On a pool that the application has, and keeps: it takes two of its connections, and closing the engine leaves it open. */
 export async function postgresEngineOn(pool: Pool, options: StoreOptions = {}): Promise<Engine> {
+  checkStoreOptions(options);
   const { max } = pool.options;
   if (max <= CONNECTIONS)
     throw new InvalidInput(

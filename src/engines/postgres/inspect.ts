@@ -8,6 +8,7 @@ import type {
   QueueReport,
   RunningReport,
 } from "../../engine/port.ts";
+import { readAttempts, soFar, withAttempts } from "../../engine/attempts.ts";
 import { readFailure } from "../../engine/stored-json.ts";
 import { payloadOf } from "./bodies.ts";
 import { givenId } from "./grants.ts";
@@ -16,7 +17,7 @@ import type { DeclaredQueue } from "./queues.ts";
 import { flag, integer, numbers, optionalInteger, optionalText, text, texts } from "./rows.ts";
 import { BLOCKED, IDLE, LEASED, NOW, READY } from "./sql/functions.ts";
 
-const RECEIPT = "r.state, r.ended, r.attempt, r.result_type, r.result, r.result_bytes, r.failure";
+const RECEIPT = "r.state, r.ended, r.attempt, r.result_type, r.result, r.result_bytes, r.failure, r.missing, r.tried";
 
 /** What is known of an item: that it is remembered, and how it ended if it has. */
 export interface KnownOutcome {
@@ -72,20 +73,11 @@ export class Inspection {
     const s = this.#schema;
     const rows = await this.#link.query(
       "baton_dead",
-      `SELECT id, key, level, at, attempt, submitted, failure, type, body, bytes FROM ${s}.dead WHERE queue = $1
+      `SELECT id, key, level, at, attempt, submitted, failure, type, body, bytes, tried FROM ${s}.dead WHERE queue = $1
        AND place > coalesce((SELECT place FROM ${s}.dead WHERE queue = $1 AND id = $2), 0) ORDER BY place LIMIT $3`,
       [queue.id, after ?? null, limit],
     );
-    return rows.map((row) => ({
-      id: text(row, 0),
-      key: text(row, 1),
-      level: queue.levels[integer(row, 2)] ?? "",
-      at: integer(row, 3),
-      attempt: integer(row, 4),
-      submittedAt: integer(row, 5),
-      failure: readFailure(text(row, 6)),
-      payload: payloadOf(row[7], row[8], row[9]),
-    }));
+    return rows.map((row) => deadReport(queue, row));
   }
 
   /** Of those that are remembered. */
@@ -94,7 +86,7 @@ export class Inspection {
     const rows = await this.#link.query(
       "baton_outcomes",
       `SELECT r.id, ${RECEIPT} FROM ${s}.receipt r WHERE r.queue = $1 AND r.id = ANY ($2) AND (r.expires IS NULL OR r.expires > ${NOW})
-       UNION ALL SELECT d.id, 'dead', d.at, d.attempt, NULL, NULL, NULL, d.failure FROM ${s}.dead d
+       UNION ALL SELECT d.id, 'dead', d.at, d.attempt, NULL, NULL, NULL, d.failure, NULL, d.tried FROM ${s}.dead d
        WHERE d.queue = $1 AND d.id = ANY ($2) AND NOT d.remembered`,
       [queue.id, [...ids]],
     );
@@ -107,29 +99,44 @@ export class Inspection {
       "baton_find_ended",
       `SELECT ${RECEIPT}, r.key, r.level, r.submitted FROM ${s}.receipt r
        WHERE r.queue = $1 AND r.id = $2 AND r.state IS NOT NULL AND (r.expires IS NULL OR r.expires > ${NOW})
-       UNION ALL SELECT 'dead', d.at, d.attempt, NULL, NULL, NULL, d.failure, d.key, d.level, d.submitted FROM ${s}.dead d
+       UNION ALL SELECT 'dead', d.at, d.attempt, NULL, NULL, NULL, d.failure, NULL, d.tried, d.key, d.level, d.submitted FROM ${s}.dead d
        WHERE d.queue = $1 AND d.id = $2 AND NOT d.remembered`,
       [queue.id, id],
     );
     const outcome = ended === undefined ? undefined : readOutcome(ended, 0);
     if (ended !== undefined && outcome !== undefined) {
-      const { state, attempt } = outcome;
-      const level = queue.levels[integer(ended, 8)] ?? "";
-      return { id, key: text(ended, 7), level, state, attempt, submittedAt: integer(ended, 9), outcome };
+      const { state, attempt, attempts = [] } = outcome;
+      const level = queue.levels[integer(ended, 10)] ?? "";
+      const report = { id, key: text(ended, 9), level, state, attempt, submittedAt: integer(ended, 11) };
+      return { ...report, ...withAttempts(attempts), outcome };
     }
     const [row] = await this.#link.query(
       "baton_find",
-      `SELECT k.name, w.level, coalesce(i.attempt, d.attempt), coalesce(i.submitted, d.submitted), coalesce(i.due, 0), d.due,
-         k.state = ${LEASED} AND NOT k.held AND k.level = w.level AND k.ord = w.ord, k.worker, k.fence, k.since, k.at, k.progress
+      `SELECT k.name, w.level, coalesce(i.attempt, d.attempt), coalesce(i.submitted, d.submitted), CASE WHEN i.due > ${NOW} THEN i.due ELSE 0 END, d.due,
+         k.state = ${LEASED} AND NOT k.held AND k.level = w.level AND k.ord = w.ord, k.worker, k.fence, k.since, k.at, k.progress, coalesce(i.tried, d.tried)
        FROM ${s}.locate($1, $2) w JOIN ${s}.key k ON k.id = w.kid
        LEFT JOIN ${s}.item i ON i.key = k.id AND i.level = w.level AND i.ord = w.ord
        LEFT JOIN ${s}.delayed d ON d.n = -w.ord WHERE i.key IS NOT NULL OR d.n IS NOT NULL
-       UNION ALL SELECT d.key, d.level, d.attempt, d.submitted, 0, d.due, false, NULL, 0, 0, 0, NULL
+       UNION ALL SELECT d.key, d.level, d.attempt, d.submitted, 0, d.due, false, NULL, 0, 0, 0, NULL, d.tried
        FROM ${s}.receipt r JOIN ${s}.delayed d ON d.n = -r.ord WHERE r.queue = $1 AND r.id = $2 AND NOT d.counted AND r.state IS NULL`,
       [queue.id, id],
     );
     return row === undefined ? undefined : liveReport(queue, id, row);
   }
+}
+
+function deadReport(queue: DeclaredQueue, row: Row): DeadReport {
+  return {
+    id: text(row, 0),
+    key: text(row, 1),
+    level: queue.levels[integer(row, 2)] ?? "",
+    at: integer(row, 3),
+    attempt: integer(row, 4),
+    submittedAt: integer(row, 5),
+    failure: readFailure(text(row, 6)),
+    ...withAttempts(readAttempts(optionalText(row, 10))),
+    payload: payloadOf(row[7], row[8], row[9]),
+  };
 }
 
 function liveReport(queue: DeclaredQueue, id: string, row: Row): ItemReport {
@@ -141,6 +148,7 @@ function liveReport(queue: DeclaredQueue, id: string, row: Row): ItemReport {
     state: "waiting",
     attempt,
     submittedAt: integer(row, 3),
+    ...soFar(readAttempts(optionalText(row, 12))),
   };
   if (flag(row, 6)) {
     return { ...report, state: "running", attempt: attempt + 1, running: runningReport(row, 7, attempt + 1, id) };
@@ -213,12 +221,15 @@ function readOutcome(row: Row, from: number): Outcome | undefined {
   if (state !== "done" && state !== "dead" && state !== "cancelled" && state !== "replaced")
     throw new TypeError(`The store has an unknown outcome: ${state}.`);
   const failure = optionalText(row, from + 6);
+  const resultMissing = optionalText(row, from + 7);
   const hasResult = row[from + 3] !== null;
   return {
     state,
     at: integer(row, from + 1),
     attempt: integer(row, from + 2),
     ...(hasResult ? { result: payloadOf(row[from + 3], row[from + 4], row[from + 5]) } : {}),
+    ...(resultMissing === undefined ? {} : { resultMissing }),
     ...(failure === undefined || state !== "dead" ? {} : { failure: readFailure(failure) }),
+    ...withAttempts(readAttempts(optionalText(row, from + 8))),
   };
 }

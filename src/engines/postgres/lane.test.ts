@@ -141,9 +141,9 @@ test("quiet is when nothing is under way any more", async () => {
   let isQuiet = false;
   void lane.quiet().then(() => (isQuiet = true));
   await work.end("step");
-  assert.equal(isQuiet, false);
+  assert.equal(isQuiet, false, "the lane has still something to do");
   await work.end("beside");
-  assert.equal(isQuiet, true);
+  assert.equal(isQuiet, true, "the lane has come to rest");
 });
 
 test("submissions share a statement up to a thousand and four megabytes, and a call is not divided", async () => {

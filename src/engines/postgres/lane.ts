@@ -182,7 +182,7 @@ export class Lane {
     for (let task = this.#tasks[0]; task?.kind === kind && size < MOST_TOGETHER; task = this.#tasks[0]) {
       weight += weightOf(task);
       if (weight > MOST_CHARACTERS && size > 0) break;
-      size += task.input.length;
+      size += task.kind === "submit" ? task.input.length : itemsOf(task);
       taken.push(task);
       this.#tasks.shift();
     }
@@ -194,10 +194,16 @@ export class Lane {
 function weightOf(call: SubmitCall | SettleCall): number {
   let weight = 0;
   if (call.kind === "submit") for (const { payload } of call.input) weight += payload.body.length;
-  else for (const news of call.input) if ("ending" in news) weight += resultOf(news)?.body.length ?? 0;
+  else
+    for (const news of call.input)
+      if ("ending" in news) for (const one of [news, ...(news.ended ?? [])]) weight += resultOf(one)?.body.length ?? 0;
   return weight;
 }
 
-function resultOf({ ending }: Settlement): Payload | undefined {
+function itemsOf({ input }: SettleCall): number {
+  return input.reduce((sum, news) => sum + 1 + ("ending" in news ? (news.ended ?? []).length : 0), 0);
+}
+
+function resultOf({ ending }: Pick<Settlement, "ending">): Payload | undefined {
   return ending.type === "done" ? ending.result : undefined;
 }

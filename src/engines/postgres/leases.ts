@@ -7,7 +7,7 @@ import type { Given } from "./grants.ts";
 import type { Lane } from "./lane.ts";
 import type { Link } from "./link.ts";
 import type { DeclaredQueue, Queues } from "./queues.ts";
-import { RUN_AHEAD_MS, SHARE_OF_LEASE } from "./run-ahead.ts";
+import { asksForRuns, RUN_AHEAD_MS, SHARE_OF_LEASE } from "./run-ahead.ts";
 import { Train } from "./train.ts";
 import type { Trains } from "./trains.ts";
 import { Unheard } from "./unheard.ts";
@@ -22,6 +22,8 @@ export interface LeasesParts {
   readonly me: number;
   readonly queues: Queues;
   readonly lane: Lane;
+  /** There is the first lease whose holder wants to hear that it is lost, or none is left. */
+  readonly held: (some: boolean) => void;
 }
 
 /** The leases of this handle: who waits for some, who has which, and how they end. */
@@ -30,11 +32,12 @@ export class Leases {
   /** By the number of the queue. */
   readonly claims: Map<number, QueueClaims> = new Map();
   readonly unheard: Unheard;
-  readonly #held = new HeldLeases();
+  readonly #held: HeldLeases;
   #closed = false;
 
   constructor(parts: LeasesParts) {
     this.#parts = parts;
+    this.#held = new HeldLeases(parts.held);
     this.unheard = new Unheard({
       ...parts,
       runs: (queue, key, fence) => this.claims.get(queue)?.trains.get(key)?.has(fence) === true,
@@ -53,7 +56,7 @@ export class Leases {
   }
 
   trainsOf(queue: string): Trains | undefined {
-    return this.claims.get(this.#parts.queues.get(queue).id)?.trains;
+    return this.claims.get(this.#parts.queues.known(queue).id)?.trains;
   }
 
   /** All that may have begun something of which the store does not know. */
@@ -71,7 +74,7 @@ export class Leases {
     if (claims.size === 0) return;
     for (const claim of claims.all()) {
       const { request } = claim;
-      if (request.signal.aborted) continue;
+      if (request.signal.aborted || asksForRuns(request)) continue;
       const grants = claims.trains.take(request, request.max, this.#parts.clock.monotonic());
       for (const { lease } of grants) this.#held.add(lease, request.lost);
       const kept = claims.ahead.take(request, request.max - grants.length);
@@ -98,7 +101,7 @@ export class Leases {
       // From now on the train knows by which fences the store may know the lease.
       this.unheard.over(grant.lease.fence);
     }
-    claims.ahead.gave(given[0]?.grant);
+    if (!asksForRuns(request)) claims.ahead.gave(given[0]?.grant);
     return given.map(({ grant }) => grant);
   }
 

@@ -1,11 +1,13 @@
-import { type ClientBase, type QueryArrayConfig, types as builtin } from "pg";
-import { Closed } from "../../domain/errors.ts";
+import type { ClientBase, QueryArrayConfig } from "pg";
+import { Closed, QueueMissing } from "../../domain/errors.ts";
+import { pg } from "./client-library.ts";
 import {
   describeConnectFailure,
   describeFailure,
   isLostConnection,
   isWorthRepeating,
   keyThatRunsAhead,
+  queueThatIsGone,
 } from "./failure.ts";
 
 /** Where connections come from: a URL of ours, or the application's own pool. */
@@ -16,7 +18,8 @@ export interface Connections {
   readonly areOurs: boolean;
   /** How long a statement may go without an answer, if its connections do not know it themselves. */
   readonly silentMs?: number;
-  connect(): Promise<Connection>;
+  /** @param signal calls an attempt off: it rejects, and leaves nothing open. What comes of a pool comes later, and must be given back. */
+  connect(signal?: AbortSignal): Promise<Connection>;
   /** What is ours ends; what the application brought along stays. */
   close(): Promise<void>;
 }
@@ -39,6 +42,7 @@ const MOST_REPEATS = 10;
 /** Numbers of ours stay below 2^53; PostgreSQL's default is to give them as texts. */
 const types: NonNullable<QueryArrayConfig["types"]> = {
   getTypeParser(oid, format) {
+    const { types: builtin } = pg();
     // oxlint-disable-next-line typescript/no-unsafe-return -- a parser may return anything, and so says its type
     return oid === builtin.builtins.INT8 ? Number : builtin.getTypeParser(oid, format);
   },
@@ -50,12 +54,14 @@ export class Link {
   readonly #prepare: (client: ClientBase) => Promise<void>;
   #connection: Connection | undefined;
   #opening: Promise<Connection> | undefined;
-  #closed = false;
+  readonly #closing = new AbortController();
   /** What the server says beside its answers, when a statement is over, and when nobody knows what became of one. */
   onNotice: (message: string) => void = () => undefined;
   onUnknown: () => void = () => undefined;
   /** What to do before a statement is repeated that wanted to take something away from a key on which somebody runs ahead. */
   onRunAhead: (key: number) => Promise<void> = () => Promise.resolve();
+  /** What to tell whoever asked something of a queue that was deleted. */
+  onQueueGone: (queue: number) => Error = (queue) => new QueueMissing(`number ${queue}`);
   onDone: () => void = () => undefined;
 
   constructor(connections: Connections, prepare: (client: ClientBase) => Promise<void>) {
@@ -88,10 +94,16 @@ export class Link {
           repeats -= 1;
           continue;
         }
+        const gone = queueThatIsGone(error);
+        if (gone !== undefined) throw this.onQueueGone(gone);
         if (isWorthRepeating(error) && repeats < MOST_REPEATS) continue;
         throw describeFailure(error, this.where);
       }
     }
+  }
+
+  get #closed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   get isOpen(): boolean {
@@ -107,15 +119,22 @@ export class Link {
 
   async #connect(): Promise<Connection> {
     let made: Connection | undefined;
+    const { signal } = this.#closing;
+    // A server that stands still while the connection is prepared would keep the process alive for a while.
+    const callOff = (): void => made?.release(true);
+    signal.addEventListener("abort", callOff, { once: true });
     try {
-      const connection = (made = await this.#connections.connect());
+      const connection = (made = await this.#connections.connect(signal));
       // An idle connection that ends is noticed here; the next statement makes a new one.
       made.client.on("error", () => this.#drop(connection));
       made.client.on("notice", ({ message }) => this.onNotice(message ?? ""));
       await this.#prepare(made.client);
     } catch (error) {
       made?.release(true);
+      if (this.#closed) throw new Closed();
       throw describeConnectFailure(error, this.where);
+    } finally {
+      signal.removeEventListener("abort", callOff);
     }
     if (this.#closed) {
       made.release(true);
@@ -126,7 +145,7 @@ export class Link {
   }
 
   close(): void {
-    this.#closed = true;
+    this.#closing.abort();
     const connection = this.#connection;
     this.#connection = undefined;
     // Its settings and prepared statements are ours: nobody else should get it.

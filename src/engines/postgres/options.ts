@@ -1,21 +1,25 @@
 import type { ClientConfig } from "pg";
 import { InvalidInput } from "../../domain/errors.ts";
+import { checkOptions, checkParameters, type OptionNames } from "../../domain/options.ts";
 import type { Wake } from "../../wake/wake.ts";
 import { KEYWORDS } from "./keywords.ts";
 
 export interface StoreOptions {
   /** Where Baton keeps its tables. Default `baton`; made if it is not there. */
-  readonly schema?: string;
+  readonly schema?: string | undefined;
   /** `synchronous_commit` of Baton's own transactions. Default: as the server, the database or the role has it. */
-  readonly synchronousCommit?: SynchronousCommit;
+  readonly synchronousCommit?: SynchronousCommit | undefined;
   /** Wakes other processes in place of NOTIFY. Closed with the engine. */
-  readonly wake?: Wake;
+  readonly wake?: Wake | undefined;
 }
 
 export interface PostgresOptions extends StoreOptions {
   /** A connection string, or the configuration of `pg.Client`. */
   readonly connection: string | ClientConfig;
 }
+
+const STORE_OPTIONS: OptionNames<StoreOptions> = { schema: true, synchronousCommit: true, wake: true };
+const POSTGRES_OPTIONS: OptionNames<PostgresOptions> = { ...STORE_OPTIONS, connection: true };
 
 export type SynchronousCommit = "on" | "off" | "local" | "remote_write" | "remote_apply";
 
@@ -49,14 +53,29 @@ export function parsePostgresUrl(text: string): PostgresOptions {
   const synchronousCommit = url.searchParams.get("synchronous_commit") ?? undefined;
   url.searchParams.delete("schema");
   url.searchParams.delete("synchronous_commit");
-  for (const name of url.searchParams.keys()) {
-    if (!PARAMETERS.includes(name)) throw new InvalidInput(`store parameter ${name}`, name, PARAMETERS.join(", "));
-  }
+  checkParameters(url.searchParams.keys(), PARAMETERS);
   return {
     connection: url.href,
     ...(schema === undefined ? {} : { schema }),
     ...(synchronousCommit === undefined ? {} : { synchronousCommit: checkSynchronous(synchronousCommit) }),
   };
+}
+
+/** Those of an engine on connections of its own. The configuration of `pg.Client` is its own affair. */
+export function checkPostgresOptions(options: PostgresOptions): PostgresOptions {
+  const { connection, synchronousCommit } = checkOptions(options, POSTGRES_OPTIONS);
+  const isRight = typeof connection === "string" || (typeof connection === "object" && connection !== null);
+  if (!isRight)
+    throw new InvalidInput("connection", connection, "a connection string, or the configuration of pg.Client");
+  if (synchronousCommit !== undefined) checkSynchronous(synchronousCommit, "synchronousCommit");
+  return options;
+}
+
+/** Those of an engine on a pool of the application's. */
+export function checkStoreOptions(options: StoreOptions): StoreOptions {
+  const { synchronousCommit } = checkOptions(options, STORE_OPTIONS);
+  if (synchronousCommit !== undefined) checkSynchronous(synchronousCommit, "synchronousCommit");
+  return options;
 }
 
 export function checkSchema(schema: string): string {
@@ -70,9 +89,9 @@ export function checkSchema(schema: string): string {
   );
 }
 
-function checkSynchronous(value: string): SynchronousCommit {
+function checkSynchronous(value: string, field = "synchronous_commit"): SynchronousCommit {
   if (isSynchronous(value)) return value;
-  throw new InvalidInput("synchronous_commit", value, SYNCHRONOUS.join(", "));
+  throw new InvalidInput(field, value, SYNCHRONOUS.join(", "));
 }
 
 function isSynchronous(value: string): value is SynchronousCommit {

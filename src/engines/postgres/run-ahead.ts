@@ -1,4 +1,10 @@
 /** How far a worker may be ahead of what the store knows of a key, and what others have to allow for it. */
+import type { ClaimRequest } from "../../engine/port.ts";
+
+/** Whoever asks for runs gets those, and nothing ahead of them. */
+export function asksForRuns({ items = 1 }: ClaimRequest): boolean {
+  return items > 1;
+}
 
 /** So many items behind the one that is handed out. */
 export const MOST_CARRIED = 12;

@@ -2,38 +2,46 @@ import { createHash } from "node:crypto";
 import type { ClientBase } from "pg";
 import { StoreFailure } from "./failure.ts";
 import { delayedFunctions } from "./sql/delayed.ts";
+import { deleteFunctions } from "./sql/delete-queue.ts";
 import { dueFunctions } from "./sql/due.ts";
 import { idFunction, lineFunctions } from "./sql/line.ts";
 import { operateFunctions } from "./sql/operate.ts";
+import { runFunctions } from "./sql/runs.ts";
 import { stepFunctions } from "./sql/step.ts";
 import { submitFunctions } from "./sql/submit.ts";
-import { tables } from "./sql/tables.ts";
+import { attemptColumns, runColumns, tables } from "./sql/tables.ts";
 import { withinFunctions } from "./sql/within.ts";
 
 /** Older ones lack functions with a body in standard SQL, and are not maintained any more. */
 const OLDEST_SERVER = 140_000;
 
-/** Each entry takes the schema from its index to the next version. Never change one that was released; add another. */
-const MIGRATIONS: readonly ((schema: string, channel: string) => string)[] = [
-  (s, channel) =>
-    [
-      tables(s),
-      idFunction(s),
-      lineFunctions(s, channel),
-      delayedFunctions(s),
-      dueFunctions(s),
-      submitFunctions(s),
-      withinFunctions(s, channel),
-      stepFunctions(s),
-      operateFunctions(s, channel),
-    ].join("\n"),
-];
+/**
+ * Each entry takes the tables from its index to the next version. Never change one that was released; add another. The functions are made anew
+ * after them: a function that gets other arguments or another result is dropped here first, and one that processes of an older version call
+ * keeps both, so that they go on.
+ */
+const MIGRATIONS: readonly ((schema: string) => string)[] = [tables, attemptColumns, runColumns];
+
+function functions(s: string, channel: string): string {
+  return [
+    idFunction(s),
+    lineFunctions(s, channel),
+    delayedFunctions(s),
+    dueFunctions(s),
+    submitFunctions(s),
+    withinFunctions(s, channel),
+    runFunctions(s),
+    stepFunctions(s),
+    operateFunctions(s, channel),
+    deleteFunctions(s),
+  ].join("\n");
+}
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length;
 
 /** Tables and functions that migrations make, to be missed when somebody has removed one. */
 export function partsOf(schema: string): readonly string[] {
-  const text = MIGRATIONS.map((migration) => migration(schema, channelOf(schema))).join("\n");
+  const text = [...MIGRATIONS.map((migration) => migration(schema)), functions(schema, channelOf(schema))].join("\n");
   const made = text.matchAll(/CREATE (?:OR REPLACE |UNLOGGED )*(?:TABLE|FUNCTION) (\w+)\.(\w+)/g);
   return [...new Set(Array.from(made, ([, , name = ""]) => name))];
 }
@@ -60,9 +68,10 @@ export async function migrate(client: ClientBase, schema: string, where: string)
       await client.query(`CREATE TABLE ${schema}.store (version integer NOT NULL)`);
       await client.query(`INSERT INTO ${schema}.store VALUES (0)`);
     }
-    // Functions of one migration may name those that come later in it.
+    for (const migration of MIGRATIONS.slice(version)) await client.query(migration(schema));
+    // A function may name those that come later.
     await client.query("SET LOCAL check_function_bodies = off");
-    for (const migration of MIGRATIONS.slice(version)) await client.query(migration(schema, channelOf(schema)));
+    await client.query(functions(schema, channelOf(schema)));
     await client.query(`UPDATE ${schema}.store SET version = $1`, [SCHEMA_VERSION]);
     await client.query("COMMIT");
   } catch (error) {

@@ -1,5 +1,7 @@
 import { InvalidInput } from "../../domain/errors.ts";
-import type { Lease, Settlement } from "../../engine/port.ts";
+import { briefFailure } from "../../domain/failure.ts";
+import { isSimplyDone } from "../../engine/attempts.ts";
+import type { Ending, Lease, Renewal, Settlement } from "../../engine/port.ts";
 import { bigints, byteas, integers, texts, tids } from "./arrays.ts";
 import { columnsOf } from "./bodies.ts";
 import type { Report } from "./train.ts";
@@ -29,22 +31,51 @@ export function settleArguments(settlements: readonly Settlement[]): readonly un
     bigints(settlements.map(({ lease }) => keyOf(lease))),
     bigints(settlements.map(({ lease }) => lease.fence)),
   ];
-  if (settlements.every(({ ending }) => ending.type === "done" && ending.result === undefined)) {
+  if (settlements.every(({ ending }) => isSimplyDone(ending))) {
     return [...leases, null, null, null, null, null, null];
   }
-  const results = settlements.map(({ ending }) =>
+  const endings = settlements.map(({ ending }) => ending);
+  const delays = bigints(endings.map((ending) => (ending.type === "retry" ? Math.ceil(ending.delayMs) : 0)));
+  const [hows, ...rest] = columnsOfEndings(endings);
+  return [...leases, hows, delays, ...rest];
+}
+
+/** The arguments that say which items of runs ended before the last one, lease by lease. Undefined: nothing is said of them. */
+export function endedArguments(reports: readonly Pick<Renewal, "ended">[]): readonly unknown[] {
+  if (reports.every(({ ended }) => ended === undefined)) return [null, null, null, null, null, null, null];
+  const all = reports.flatMap(({ ended = [] }) => ended);
+  const endings = all.map(({ ending }) => ending);
+  return [
+    integers(reports.map(({ ended }) => ended?.length ?? -1)),
+    texts(all.map(({ id }) => id)),
+    ...(endings.every(isSimplyDone) ? [null, null, null, null, null] : columnsOfEndings(endings)),
+  ];
+}
+
+/** What becomes of items, why, and with which results. */
+function columnsOfEndings(endings: readonly Ending[]): readonly unknown[] {
+  const results = endings.map((ending) =>
     ending.type === "done" && ending.result !== undefined ? columnsOf(ending.result) : undefined,
   );
   return [
-    ...leases,
-    texts(settlements.map(({ ending }) => (ending.type === "retry" ? ending.place : ending.type))),
-    bigints(settlements.map(({ ending }) => (ending.type === "retry" ? Math.ceil(ending.delayMs) : 0))),
-    texts(settlements.map(({ ending }) => ("failure" in ending ? JSON.stringify(ending.failure) : null))),
+    texts(endings.map((ending) => (ending.type === "retry" ? ending.place : ending.type))),
+    texts(endings.map(whyOf)),
     // A result that is JSON has no type in its columns; that there is one must be said here.
     texts(results.map((result) => (result === undefined ? null : (result.type ?? "")))),
-    texts(results.map((result) => result?.text ?? null)),
+    // The history of attempts has the failure in brief; it stands where a result would.
+    texts(results.map((result, index) => result?.text ?? briefOf(endings[index]))),
     byteas(results.map((result) => result?.bytes ?? null)),
   ];
+}
+
+/** Why an item is given up, or why the result of one that is done is missing. */
+function whyOf(ending: Ending): string | null {
+  if (ending.type === "dead") return JSON.stringify(ending.failure);
+  return ending.type === "done" ? (ending.resultMissing ?? null) : null;
+}
+
+function briefOf(ending: Ending | undefined): string | null {
+  return ending !== undefined && "failure" in ending ? JSON.stringify(briefFailure(ending.failure)) : null;
 }
 
 /** The number of the key whose lease it is. */

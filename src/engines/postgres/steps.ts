@@ -10,7 +10,7 @@ import type { Queues } from "./queues.ts";
 import type { Rings } from "./rings.ts";
 import { integer } from "./rows.ts";
 import { LOOK_AGAIN_MS } from "./run-ahead.ts";
-import { firstOfEach, settleArguments, trainArguments } from "./settlements.ts";
+import { endedArguments, firstOfEach, settleArguments, trainArguments } from "./settlements.ts";
 import { readAnswer, type StepAnswer, told } from "./step-answer.ts";
 import { type Report, Train } from "./train.ts";
 import type { Vacuum } from "./vacuum.ts";
@@ -103,7 +103,7 @@ export class Steps {
   #claimsWhereFreed([first]: readonly News[]): QueueClaims | undefined {
     if (first === undefined) return undefined;
     const { queues, leases } = this.#parts;
-    return leases.claims.get(queues.get(first instanceof Train ? first.queue : first.lease.queue).id);
+    return leases.claims.get(queues.known(first instanceof Train ? first.queue : first.lease.queue).id);
   }
 
   async #step(
@@ -131,6 +131,7 @@ export class Steps {
         me,
         ...rings.take(),
         ...trainArguments(reports),
+        ...endedArguments(unique),
         ...settleArguments(unique),
         ...asked.values,
         due.shouldAsk(),
@@ -177,7 +178,7 @@ export class Steps {
     const settled = new Set<Settlement>(unique.filter((_, index) => !answer.lost.has(index + 1)));
     this.#answerTrains(reports, answer, settled);
     for (const { lease } of unique) leases.over(lease);
-    vacuum.note(settled.size);
+    for (const { ended = [] } of settled) vacuum.note(1 + ended.length);
     for (const { input, resolve } of calls)
       resolve(input.map((one): SettleResult => (one instanceof Train || settled.has(one) ? "settled" : "lost")));
   }
@@ -208,6 +209,12 @@ export class Steps {
     this.#parts.due.in(claims.learn(learnt));
     const isWhole = granted >= (claim?.request.max ?? 0) || !claims.lookBack();
     if (granted === 0 && !isWhole) claims.look = true;
+    const againMs = claims.passedOver(learnt);
+    if (againMs === undefined) return;
+    this.#parts.clock.setTimer(againMs, () => {
+      claims.look = true;
+      if (!this.#closed) this.#parts.lane.nudge();
+    });
   }
 
   #answerClaims(

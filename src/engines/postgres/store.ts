@@ -14,7 +14,7 @@ import type {
 import type { Wake } from "../../wake/wake.ts";
 import { answered } from "./answered.ts";
 import { Bell, type Signal } from "./bell.ts";
-import type { WaitingClaim } from "./claims.ts";
+import type { QueueClaims, WaitingClaim } from "./claims.ts";
 import { Due } from "./due.ts";
 import { ForeignBell } from "./foreign-bell.ts";
 import { Forgetting } from "./forgetting.ts";
@@ -24,8 +24,9 @@ import { Lane, type LaneWork, type SettleCall, type SubmitCall } from "./lane.ts
 import { Leases } from "./leases.ts";
 import type { Connections, Link } from "./link.ts";
 import { Outcomes } from "./outcomes.ts";
-import { Queues } from "./queues.ts";
+import { type DeclaredQueue, Queues } from "./queues.ts";
 import { Rings } from "./rings.ts";
+import { asksForRuns } from "./run-ahead.ts";
 import { channelOf } from "./schema.ts";
 import { Steps } from "./steps.ts";
 import { Submitter } from "./submitter.ts";
@@ -33,8 +34,11 @@ import { Vacuum } from "./vacuum.ts";
 
 /** Whoever waits looks by himself this often: a wake may be lost. */
 const LOOK_EVERY_MS = 2_000;
-/** And this often for work where something else carries the wakes: hints are there so that few ask. What is due is asked for all the same. */
-const FOREIGN_LOOK_EVERY_MS = 6_000;
+/**
+ * And this often where something else carries the wakes, and is heard: hints are there so that few ask. A lease that others have taken since the last
+ * look is then seen before it runs out, if it is as long as that; of shorter ones somebody is told.
+ */
+const FOREIGN_LOOK_EVERY_MS = 30_000;
 /** And this often while nothing can be heard. */
 const DEAF_LOOK_EVERY_MS = 250;
 
@@ -74,6 +78,8 @@ export class Store implements LaneWork {
   readonly #rings = new Rings();
   readonly #cellWatchers = new Set<(name: string | undefined) => void>();
   #lookTimer: Timer | undefined;
+  /** By the monotonic clock. */
+  #lookAt = Infinity;
   /** For work, by the monotonic clock. */
   #lookedAt: number;
   #sayAsleep = false;
@@ -91,7 +97,8 @@ export class Store implements LaneWork {
     const changed = (queue: number, rung: boolean): void => this.changed(queue, rung);
     const ended = (queue: number, rung: boolean): void => this.ended(queue, rung);
     const parts = { ...given, lane: this.lane, queues: this.queues, rings: this.#rings, changed };
-    this.leases = new Leases(parts);
+    const held = (some: boolean): void => this.#foreign?.hold(some);
+    this.leases = new Leases({ ...parts, held });
     this.due = new Due({
       ...parts,
       came: (queue, rung) => {
@@ -111,18 +118,27 @@ export class Store implements LaneWork {
     const again = (call: SubmitCall): void => void this.lane.call(() => this.submit([call]));
     this.#submitter = new Submitter({ ...parts, leases, again, ended: (queue) => ended(queue, false) });
     link.onRunAhead = (key) => this.#steps.calm(key);
-    for (const one of [link, beside]) if (one !== undefined) one.onUnknown = () => leases.unheard.suspect();
+    for (const one of [link, beside])
+      if (one !== undefined) {
+        one.onUnknown = () => leases.unheard.suspect();
+        one.onQueueGone = (queue) => this.queues.miss(queue);
+      }
     const missed = (): void => this.#lookEverywhere();
     this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal), missed);
     this.#foreign = given.wake === undefined ? undefined : this.#hearFrom(given.wake);
   }
 
   #hearFrom(wake: Wake): ForeignBell {
-    const { link, me } = this.#parts;
+    const { link, clock, me } = this.#parts;
     const idle = (queue: number): number => this.leases.claims.get(queue)?.size ?? 0;
     const hear = (signal: Signal): void => this.#hear(signal);
     const doubt = (fence: number): void => this.leases.doubt(fence);
-    const foreign = new ForeignBell({ wake, queues: this.queues, me, idle, hear, doubt });
+    const notify = async (payloads: readonly string[]): Promise<void> => {
+      const text = "SELECT pg_notify($1, u.payload) FROM unnest($2::text[]) u(payload)";
+      await link.query("baton_notify", text, [channelOf(this.#parts.schema), [...payloads]]);
+    };
+    const foreign = new ForeignBell({ wake, clock, queues: this.queues, me, idle, hear, doubt, notify });
+    wake.onHearing(() => this.#hearingChanged());
     link.onNotice = (message) => foreign.note(message);
     link.onDone = () => foreign.tell();
     return foreign;
@@ -132,14 +148,24 @@ export class Store implements LaneWork {
     await this.#bell.listen();
   }
 
+  get isOpen(): boolean {
+    return !this.#closed;
+  }
+
   assertOpen(): void {
     if (this.#closed) throw new Closed();
   }
 
-  claim(request: ClaimRequest): Promise<readonly Grant[]> {
+  async claim(request: ClaimRequest): Promise<readonly Grant[]> {
     const claims = this.leases.claimsOf(this.queues.get(request.queue));
-    this.#foreign?.listen(claims.queue);
-    claims.ahead.ask(request);
+    if (this.#foreign === undefined) return await this.#claim(claims, request);
+    const grants = await this.#foreign.while(claims.queue, () => this.#claim(claims, request));
+    if (grants.length > 0) this.#leased(claims.queue, request.leaseMs);
+    return grants;
+  }
+
+  #claim(claims: QueueClaims, request: ClaimRequest): Promise<readonly Grant[]> {
+    if (!asksForRuns(request)) claims.ahead.ask(request);
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
         if (!waiting.looking && claims.remove(waiting)) resolve([]);
@@ -163,20 +189,41 @@ export class Store implements LaneWork {
 
   async hold(request: HoldRequest): Promise<Lease | undefined> {
     const queue = this.queues.get(request.queue);
-    this.#foreign?.listen(queue);
-    return await this.#holds.hold(queue, request);
+    const lease = await this.#while(queue, () => this.#holds.hold(queue, request));
+    if (lease !== undefined) this.#leased(queue, request.leaseMs);
+    return lease;
   }
 
   async outcome(request: OutcomeRequest): Promise<Outcome | undefined> {
     const queue = this.queues.get(request.queue);
-    this.#foreign?.listen(queue);
-    return await this.#outcomes.outcome(queue, request);
+    return await this.#while(queue, () => this.#outcomes.outcome(queue, request));
+  }
+
+  /** Others, and those who wait here, should know when it runs out. */
+  #leased(queue: DeclaredQueue, leaseMs: number): void {
+    if (leaseMs >= FOREIGN_LOOK_EVERY_MS || this.#foreign?.leased(queue, leaseMs) !== true) return;
+    if (!this.#areClaimsWaiting() || this.#closed) return;
+    // If nobody can be asked now, they look by themselves.
+    this.lane.call(() => this.due.ask()).catch(() => undefined);
+  }
+
+  #while<T>(queue: DeclaredQueue, waiting: () => Promise<T>): Promise<T> {
+    return this.#foreign === undefined ? waiting() : this.#foreign.while(queue, waiting);
   }
 
   /** Something happened to a queue by a call of this handle; others were told, or not. */
   changed(queue: number, rung: boolean): void {
     this.#lookFor(queue);
     if (!rung) this.#rings.addWork(queue);
+  }
+
+  /** Whoever waits here looks, and learns of it. */
+  deleted(queue: number): void {
+    this.#lookFor(queue);
+    this.#outcomes.lookAt(queue);
+    this.#holds.lookAt(queue);
+    this.queues.miss(queue);
+    this.lane.nudge();
   }
 
   ended(queue: number, rung: boolean): void {
@@ -255,7 +302,8 @@ export class Store implements LaneWork {
     if (!this.#closed) await this.#forgetting.forgetNowAndThen();
   }
 
-  async close(): Promise<void> {
+  /** @param late what is not done by then is cut off */
+  async close(late: Promise<unknown>): Promise<void> {
     const { link, beside, connections } = this.#parts;
     this.#closed = true;
     this.#lookTimer?.cancel();
@@ -265,15 +313,21 @@ export class Store implements LaneWork {
     this.#holds.close();
     this.#outcomes.close();
     this.#submitter.close();
+    await Promise.race([this.#finish(), late]);
+    this.#bell.close();
+    this.#vacuum.cutOff();
+    link.close();
+    beside?.close();
+    await connections.close();
+  }
+
+  async #finish(): Promise<void> {
     await this.leases.unheard.close();
     this.lane.nudge();
     await this.lane.quiet();
     this.#bell.close();
     await this.#foreign?.close();
     await this.#vacuum.close();
-    link.close();
-    beside?.close();
-    await connections.close();
   }
 
   #hear(signal: Signal): void {
@@ -323,13 +377,33 @@ export class Store implements LaneWork {
 
   /** While anybody waits, everything is looked at now and then. */
   #watch(): void {
-    if (this.#lookTimer !== undefined || this.#closed) return;
-    this.#lookTimer = this.#parts.clock.setTimer(this.#bell.isDeaf ? DEAF_LOOK_EVERY_MS : LOOK_EVERY_MS, () => {
+    if (this.#closed) return;
+    const { clock } = this.#parts;
+    const everyMs = this.#lookEveryMs();
+    const at = clock.monotonic() + everyMs;
+    if (this.#lookTimer !== undefined && this.#lookAt <= at) return;
+    this.#lookTimer?.cancel();
+    this.#lookAt = at;
+    this.#lookTimer = clock.setTimer(everyMs, () => {
       this.#lookTimer = undefined;
-      const restMs = this.#parts.clock.monotonic() - this.#lookedAt;
-      this.#lookEverywhere(this.#foreign === undefined || restMs >= FOREIGN_LOOK_EVERY_MS);
+      const restMs = Math.max(everyMs, clock.monotonic() - this.#lookedAt);
+      this.#lookEverywhere(this.#foreign?.hears !== true || restMs >= FOREIGN_LOOK_EVERY_MS);
       if (this.#sayAsleep || this.#holds.areWaiting) this.#watch();
     });
+  }
+
+  #lookEveryMs(): number {
+    if (this.#bell.isDeaf) return DEAF_LOOK_EVERY_MS;
+    // Locks are told by NOTIFY, and whoever waits to hold a key has to know when its lease runs out.
+    if (this.#holds.areWaiting || this.#cellWatchers.size > 0) return LOOK_EVERY_MS;
+    return this.#foreign?.hears === true ? FOREIGN_LOOK_EVERY_MS : LOOK_EVERY_MS;
+  }
+
+  /** Whoever hears nothing any more looks at once, and as often as without a carrier; when it hears again, everybody is told to look. */
+  #hearingChanged(): void {
+    if (this.#closed || this.#foreign?.hears === true) return;
+    this.#lookEverywhere();
+    if (this.#sayAsleep || this.#holds.areWaiting) this.#watch();
   }
 
   #areClaimsWaiting(): boolean {

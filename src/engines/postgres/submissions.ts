@@ -16,7 +16,7 @@ const NOTHING: readonly string[] = [];
 
 /** The arguments of the function that accepts items, beginning with the queues. */
 export function submitArguments(queues: Queues, submissions: readonly Submission[]): readonly unknown[] {
-  const declared = submissions.map(({ queue }) => queues.get(queue));
+  const declared = submissions.map(({ queue }) => queues.known(queue));
   const columns = submissions.map(({ payload }) => columnsOf(payload));
   return [
     integers(declared.map(({ id }) => id)),
@@ -63,7 +63,7 @@ export function isPlain(submissions: readonly Submission[]): boolean {
 
 /** One row of the answer. */
 export function submitResult(queues: Queues, submission: Submission, row: Row): SubmitResult {
-  const queue = queues.get(submission.queue);
+  const queue = queues.known(submission.queue);
   const code = integer(row, 1);
   if (code !== ACCEPTED && code !== DUPLICATE) return { ok: false, error: refusal(queue, submission, code) };
   return {

@@ -99,7 +99,7 @@ export class Submitter {
   #takerOf([first, ...others]: readonly Submission[]): Taker | undefined {
     if (first === undefined || others.length > 0) return undefined;
     const { leases, queues } = this.#parts;
-    const claims = leases.claims.get(queues.get(first.queue).id);
+    const claims = leases.claims.get(queues.known(first.queue).id);
     return claims === undefined ? undefined : Taker.of(claims, leases);
   }
 

@@ -71,7 +71,7 @@ test("when an item is done the next begins, and a report says what is done and w
   on.trains.reported(report, "settled");
   assert.deepEqual(await Promise.all([first, second]), [["settled"], ["settled"]]);
   assert.deepEqual(on.train.fences, [3]);
-  assert.equal(on.train.hasNews, false);
+  assert.equal(on.train.hasNews, false, "the train has nothing to tell");
   assert.equal(on.train.has(2), false, "what is certain is none of its business");
 });
 
@@ -173,7 +173,7 @@ test("a stop takes back what is offered and lets what runs end", () => {
 
   const running = stage(3);
   running.trains.stop();
-  assert.equal(running.train.hasNews, false);
+  assert.equal(running.train.hasNews, false, "the train has nothing to tell");
   void end(running, 1);
   assert.deepEqual(fencesOf(running), []);
   assert.equal(running.train.report().last?.lease.fence, 1);

@@ -18,6 +18,7 @@ export class Vacuum {
   #lastAt = -Infinity;
   #isForbidden = false;
   #running: Promise<void> | undefined;
+  readonly #cut = new AbortController();
 
   constructor(connections: Connections, clock: Clock, schema: string) {
     this.#connections = connections;
@@ -40,11 +41,21 @@ export class Vacuum {
     await this.#running;
   }
 
+  /** The server may stand still: its connection ends now. */
+  cutOff(): void {
+    this.#isForbidden = true;
+    this.#cut.abort();
+  }
+
   async #run(): Promise<void> {
+    const { signal } = this.#cut;
     try {
-      const connection = await this.#connections.connect();
+      const connection = await this.#connections.connect(signal);
       const { client } = connection;
+      const end = (): void => connection.release(true);
+      signal.addEventListener("abort", end, { once: true });
       try {
+        signal.throwIfAborted();
         client.on("notice", ({ severity }) => {
           if (severity === "WARNING") this.#isForbidden = true;
         });
@@ -55,6 +66,7 @@ export class Vacuum {
         const tables = ["item", "ready", "timer"].map((table) => `${this.#schema}.${table}`);
         if (rows[0]?.mine === true) await client.query(`VACUUM (SKIP_LOCKED, TRUNCATE off) ${tables.join(", ")}`);
       } finally {
+        signal.removeEventListener("abort", end);
         // The lock goes with it.
         connection.release(true);
       }

@@ -14,6 +14,7 @@ const LONGEST_PAUSE_MS = 5_000;
 interface Listener {
   readonly heard: (text: string) => void;
   readonly missed: () => void;
+  readonly deaf: (() => void) | undefined;
 }
 
 /** Wakes over `LISTEN` and `NOTIFY`, with a pool of the application's, which stays open, or a URL. */
@@ -30,7 +31,7 @@ class PostgresWake implements WakeAdapter {
   #connection: Promise<Connection> | undefined;
   #last: Promise<void> = Promise.resolve();
   #pauseMs = FIRST_PAUSE_MS;
-  #closed = false;
+  readonly #closing = new AbortController();
 
   constructor(connections: Connections) {
     this.#connections = connections;
@@ -47,9 +48,14 @@ class PostgresWake implements WakeAdapter {
     ]);
   }
 
-  async listen(channel: string, heard: (text: string) => void, missed: () => void): Promise<() => Promise<void>> {
+  async listen(
+    channel: string,
+    heard: (text: string) => void,
+    missed: () => void,
+    deaf?: () => void,
+  ): Promise<() => Promise<void>> {
     checkChannel(channel);
-    const listener: Listener = { heard, missed };
+    const listener: Listener = { heard, missed, deaf };
     const listeners = this.#listeners.get(channel) ?? new Set();
     this.#listeners.set(channel, listeners);
     listeners.add(listener);
@@ -72,11 +78,18 @@ class PostgresWake implements WakeAdapter {
 
   async close(): Promise<void> {
     if (this.#closed) return;
-    this.#closed = true;
+    this.#closing.abort();
     this.#listeners.clear();
-    const connection = await this.#connection?.catch(() => undefined);
-    connection?.release(true);
+    // One that is only just made is given back when it comes, which may be never.
+    this.#connection?.then(
+      (connection) => connection.release(true),
+      () => undefined,
+    );
     await this.#connections.close();
+  }
+
+  get #closed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   /** One after the other, as the connection wants it. */
@@ -104,7 +117,7 @@ class PostgresWake implements WakeAdapter {
   }
 
   async #connect(): Promise<Connection> {
-    const connection = await this.#connections.connect();
+    const connection = await this.#connections.connect(this.#closing.signal);
     const { client } = connection;
     let isLost = false;
     const lost = (): void => {
@@ -112,6 +125,7 @@ class PostgresWake implements WakeAdapter {
       isLost = true;
       connection.release(true);
       this.#connection = undefined;
+      for (const listeners of this.#listeners.values()) for (const { deaf } of listeners) deaf?.();
       this.#again();
     };
     client.on("error", lost);
@@ -119,13 +133,21 @@ class PostgresWake implements WakeAdapter {
     client.on("notification", ({ channel, payload }) => {
       for (const { heard } of this.#listeners.get(channel) ?? []) heard(payload ?? "");
     });
+    const giveBack = (): void => {
+      if (!isLost) connection.release(true);
+      isLost = true;
+    };
+    // A server that stands still now answers nothing, and its silence would keep the process alive for a while.
+    this.#closing.signal.addEventListener("abort", giveBack, { once: true });
     try {
+      this.#closing.signal.throwIfAborted();
       for (const channel of this.#listeners.keys()) await client.query(`LISTEN "${channel}"`);
     } catch (error) {
       // Refused, as a standby does. Whoever listens comes again, over a connection of its own.
-      if (!isLost) connection.release(true);
-      isLost = true;
+      giveBack();
       throw error;
+    } finally {
+      this.#closing.signal.removeEventListener("abort", giveBack);
     }
     this.#pauseMs = FIRST_PAUSE_MS;
     return connection;

@@ -1,7 +1,8 @@
 import { BatonError, InvalidInput, OutcomeUnknown } from "../../domain/errors.ts";
+import { isError } from "../../domain/realms.ts";
 import type { Submission, SubmitResult, Transaction } from "../../engine/port.ts";
 import { columnsOf } from "./bodies.ts";
-import { describeFailure, sqlState } from "./failure.ts";
+import { describeFailure, queueThatIsGone, sqlState } from "./failure.ts";
 import type { Row } from "./link.ts";
 import type { Queues } from "./queues.ts";
 import { submitResult } from "./submissions.ts";
@@ -29,7 +30,7 @@ export async function submitWithin(
   try {
     answer = await transaction.query(`SELECT * FROM ${schema}.submit_within($1) ORDER BY n`, [JSON.stringify(entries)]);
   } catch (error) {
-    throw failureOf(error);
+    throw failureOf(error, queues);
   }
   const rows = rowsOf(answer);
   return submissions.map((submission, index) => {
@@ -45,11 +46,13 @@ function isPool(transaction: Transaction): boolean {
 }
 
 /** Libraries wrap what the server said, some of them more than once. What cannot be read is shown: whether it happened is not known. */
-function failureOf(error: unknown): BatonError {
-  for (let said: unknown = error; said instanceof Error; said = said.cause) {
+function failureOf(error: unknown, queues: Queues): BatonError {
+  for (let said: unknown = error; isError(said); said = said.cause) {
+    const gone = queueThatIsGone(said);
+    if (gone !== undefined) return queues.miss(gone);
     if (sqlState(said) !== undefined || said instanceof BatonError) return describeFailure(said, "PostgreSQL");
   }
-  const text = error instanceof Error ? error.message : String(error);
+  const text = isError(error) ? error.message : String(error);
   return new OutcomeUnknown(`a submission within a transaction, whose query() failed (${text})`, { cause: error });
 }
 

@@ -85,11 +85,11 @@ BEGIN
   moved := cardinality(d_r);
   WITH gone AS (
     DELETE FROM ${s}.delayed z USING unnest(d_r, d_k, d_o) u(r, kid, o) WHERE z.ctid = u.r
-    RETURNING u.kid, u.o, z.queue, z.level, z.attempt, z.keep, z.submitted, z.id, z.type, z.headers, z.body, z.bytes),
+    RETURNING u.kid, u.o, z.queue, z.level, z.attempt, z.keep, z.submitted, z.id, z.type, z.headers, z.body, z.bytes, z.tried, z.losses),
   told AS (
     UPDATE ${s}.receipt r SET ord = g.o
     FROM gone g CROSS JOIN LATERAL (SELECT y.ctid AS spot FROM ${s}.receipt y WHERE y.queue = g.queue AND y.id = g.id OFFSET 0) f WHERE r.ctid = f.spot)
-  INSERT INTO ${s}.item SELECT g.kid, g.o, g.level, g.attempt, 0, g.keep, g.submitted, g.id, g.type, g.headers, g.body, g.bytes FROM gone g;
+  INSERT INTO ${s}.item SELECT g.kid, g.o, g.level, g.attempt, 0, g.keep, g.submitted, g.id, g.type, g.headers, g.body, g.bytes, g.tried, g.losses FROM gone g;
   -- What \`arrive\` does, for all of a level.
   FOR x IN
     SELECT u.l, array_agg(u.kid) AS ks, array_agg(u.n) AS ns, array_agg(u.c) AS cs, array_agg(u.o) AS firsts FROM (

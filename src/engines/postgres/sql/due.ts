@@ -12,9 +12,10 @@ export function dueFunctions(s: string): string {
       `
 BEGIN
   PERFORM ${s}.tell('lost ' || k.owner || ' ' || k.fence);
-  IF k.held THEN RETURN ${s}.let_go(k.id); END IF;
+  IF k.held THEN RETURN ${s}.let_go(me, k); END IF;
+  UPDATE ${s}.key SET alone = greatest(alone, k.covered) WHERE id = k.id;
   IF k.cancel THEN RETURN ${s}.finish(me, k, 'cancelled', NULL, NULL, NULL, NULL); END IF;
-  RETURN ${s}.give_back(me, k, 1, 0);
+  RETURN ${s}.give_back(me, k, 'lost', 0, NULL);
 END`,
     ),
 

@@ -1,4 +1,5 @@
-import { BLOCKED, define, firstLane, IDLE, LEASED, NOW, READY } from "./functions.ts";
+import { MOST_ATTEMPTS, RELEASED_LINE } from "../../../engine/attempts.ts";
+import { BLOCKED, define, firstLane, IDLE, LEASED, NOW, QUEUE_GONE, READY } from "./functions.ts";
 
 /** How long a key is kept for whoever waits to hold it: they hear of it in milliseconds, if they are still there. */
 const KEPT_MS = 250;
@@ -77,7 +78,7 @@ BEGIN
     ${counting(s, { q: "q", level: "lvl", waits: "waits", delays: "delays", runs: "runs", dies: "dies" })}
     IF FOUND THEN RETURN; END IF;
     INSERT INTO ${s}.counter (queue, shard, waiting)
-    SELECT q, me % ${SHARDS}, array_fill(0::bigint, ARRAY[cardinality(levels)]) FROM ${s}.queue WHERE id = q ON CONFLICT DO NOTHING;
+    SELECT q, me % ${SHARDS}, array_fill(0::bigint, ARRAY[cardinality(levels)]) FROM ${s}.queue WHERE id = q FOR KEY SHARE ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN PERFORM ${s}.assert_queues(ARRAY[q]); END IF;
   END LOOP;
 END`,
@@ -93,14 +94,14 @@ BEGIN
 END`,
     ),
 
-    // Handles know the numbers of their queues by heart: one that is not there any more was removed under them.
+    // Handles know the numbers of their queues by heart: one that is not there any more was deleted under them.
     define(
       `${s}.assert_queues(qs integer[]) RETURNS void`,
       `
+DECLARE gone integer;
 BEGIN
-  IF EXISTS (SELECT FROM unnest(qs) u(q) WHERE NOT EXISTS (SELECT FROM ${s}.queue z WHERE z.id = u.q)) THEN
-    RAISE EXCEPTION 'a queue that this process uses was removed from the tables' USING ERRCODE = 'data_corrupted';
-  END IF;
+  SELECT u.q INTO gone FROM unnest(qs) u(q) WHERE NOT EXISTS (SELECT FROM ${s}.queue z WHERE z.id = u.q) LIMIT 1;
+  IF FOUND THEN RAISE EXCEPTION 'The queue was deleted.' USING ERRCODE = '${QUEUE_GONE}', DETAIL = gone; END IF;
 END`,
     ),
 
@@ -199,44 +200,58 @@ END`,
 
     // The lease is over; what it was for was dealt with before.
     define(
-      `${s}.let_go(kid bigint) RETURNS integer`,
+      `${s}.let_go(me bigint, was ${s}.key) RETURNS integer`,
       `
 DECLARE k ${s}.key;
 BEGIN
+  IF was.covered > 1 THEN PERFORM ${s}.uncover(me, was); END IF;
   UPDATE ${s}.key SET state = ${IDLE}, held = false, cancel = false, ord = 0, fence = 0, owner = 0, worker = NULL, progress = NULL,
     kept = CASE WHEN wanted THEN ${NOW} + ${KEPT_MS} ELSE 0 END
-  WHERE id = kid RETURNING * INTO k;
+  WHERE id = was.id RETURNING * INTO k;
   IF k.wanted THEN
-    INSERT INTO ${s}.timer VALUES (k.kept, nextval('${s}.number'), ARRAY[kid]);
+    INSERT INTO ${s}.timer VALUES (k.kept, nextval('${s}.number'), ARRAY[k.id]);
     PERFORM ${s}.tell('hold ' || k.queue);
   END IF;
-  RETURN ${s}.elect(kid);
+  RETURN ${s}.elect(k.id);
 END`,
     ),
 
-    // The item that runs goes back to where it stood.
+    // The history of an item with one attempt more: what `addAttempt` does.
     define(
-      `${s}.give_back(me bigint, k ${s}.key, tried integer, again bigint) RETURNS integer`,
+      `${s}.add_attempt(before text, how text, n integer, who text, brief text) RETURNS text`,
+      `
+DECLARE lines text[] := coalesce(string_to_array(before, E'\\n'), '{}');
+BEGIN
+  IF lines[cardinality(lines)] LIKE '${RELEASED_LINE}%' THEN lines := lines[:cardinality(lines) - 1]; END IF;
+  lines := lines || ('{"end":"' || how || '","attempt":' || n || ',"at":' || ${NOW} || ',"worker":' || to_json(coalesce(who, ''))::text
+    || coalesce(',"failure":' || brief, '') || '}');
+  RETURN array_to_string(lines[greatest(1, cardinality(lines) - ${MOST_ATTEMPTS - 1}):], E'\\n');
+END`,
+    ),
+
+    // The item that runs goes back to where it stood: it failed, was lost, or was released, which does not count. Nothing is noted of one that was not begun.
+    define(
+      `${s}.give_back(me bigint, k ${s}.key, how text, again bigint, brief text) RETURNS integer`,
       `
 BEGIN
-  IF tried > 0 OR again > 0 THEN
-    UPDATE ${s}.item SET attempt = attempt + tried, due = again WHERE key = k.id AND level = k.level AND ord = k.ord;
-  END IF;
+  UPDATE ${s}.item SET attempt = CASE WHEN how = 'released' THEN attempt ELSE attempt + 1 END, due = again,
+    tried = ${s}.add_attempt(tried, how, attempt + 1, k.worker, brief), losses = CASE WHEN how = 'lost' THEN coalesce(losses, 0) + 1 ELSE losses END
+  WHERE key = k.id AND level = k.level AND ord = k.ord AND how <> 'unbegun';
   UPDATE ${s}.key SET waiting = waiting + 1, lane[k.level + 1] = lane[k.level + 1] + 1, backoff = backoff OR again > 0,
     floors[k.level + 1] = least(floors[k.level + 1], k.ord - 1) WHERE id = k.id;
   PERFORM ${s}.count(me, k.queue, k.level, 1, 0, -1, 0);
-  RETURN ${s}.let_go(k.id);
+  RETURN ${s}.let_go(me, k);
 END`,
     ),
 
     // How a remembered item ended.
     define(
-      `${s}.remember(q integer, item_id text, kept bigint, how text, tries integer, rtype text, rtext text, rbytes bytea, why text) RETURNS void`,
+      `${s}.remember(q integer, item_id text, kept bigint, how text, tries integer, rtype text, rtext text, rbytes bytea, why text, lacks text, was text) RETURNS void`,
       `
 DECLARE now bigint := ${NOW};
 BEGIN
   UPDATE ${s}.receipt SET state = how, ended = now, attempt = tries, result_type = rtype, result = rtext, result_bytes = rbytes,
-    failure = why, expires = CASE WHEN how = 'dead' THEN NULL ELSE now + kept END
+    failure = why, missing = lacks, tried = was, expires = CASE WHEN how = 'dead' THEN NULL ELSE now + kept END
   WHERE queue = q AND id = item_id;
 END`,
     ),
@@ -245,22 +260,27 @@ END`,
     define(
       `${s}.finish(me bigint, k ${s}.key, how text, rtype text, rtext text, rbytes bytea, why text) RETURNS integer`,
       `
-DECLARE i ${s}.item; given text; died integer := 0;
+DECLARE i ${s}.item; given text; died integer := 0; was text;
 BEGIN
   DELETE FROM ${s}.item WHERE key = k.id AND level = k.level AND ord = k.ord RETURNING * INTO i;
+  was := i.tried;
   IF how = 'dead' THEN
     died := 1;
+    -- What is said of the attempt stands where a result would.
+    was := ${s}.add_attempt(was, 'failed', i.attempt + 1, k.worker, rtext);
+    rtext := NULL;
     given := coalesce(i.id, ${s}.given_id(k.id, k.level, k.ord));
     INSERT INTO ${s}.dead VALUES (nextval('${s}.number'), k.queue, given, k.name, k.level, i.attempt + 1, i.keep, i.submitted, ${NOW},
-      why, i.id IS NOT NULL, i.type, i.headers, i.body, i.bytes);
+      why, i.id IS NOT NULL, i.type, i.headers, i.body, i.bytes, was);
   END IF;
-  IF i.id IS NOT NULL THEN PERFORM ${s}.remember(k.queue, i.id, i.keep, how, i.attempt + 1, rtype, rtext, rbytes, why); END IF;
+  IF i.id IS NOT NULL THEN PERFORM ${s}.remember(k.queue, i.id, i.keep, how, i.attempt + 1, rtype, rtext, rbytes,
+    CASE how WHEN 'dead' THEN why END, CASE how WHEN 'done' THEN why END, was); END IF;
   -- One that yielded its place may have come back to before where this one stood.
   UPDATE ${s}.key x SET floors[k.level + 1] = coalesce((SELECT z.ord - 1 FROM ${s}.item z
     WHERE z.key = k.id AND z.level = k.level AND z.ord > x.floors[k.level + 1] ORDER BY z.ord LIMIT 1), greatest(x.floors[k.level + 1], k.ord))
   WHERE x.id = k.id;
   PERFORM ${s}.count(me, k.queue, k.level, 0, 0, -1, died);
-  RETURN ${s}.let_go(k.id);
+  RETURN ${s}.let_go(me, k);
 END`,
     ),
   ].join("");

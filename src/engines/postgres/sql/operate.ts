@@ -1,4 +1,5 @@
 import { assertSettled, define, IDLE, LEASED, NOW, READY } from "./functions.ts";
+import { lastCovered } from "./runs.ts";
 
 const REVIVED_AT_A_TIME = 500;
 
@@ -11,6 +12,7 @@ export function operateFunctions(s: string, channel: string): string {
 #variable_conflict use_column
 DECLARE k ${s}.key; now bigint; f bigint; found bigint;
 BEGIN
+  PERFORM ${s}.keep_queues(ARRAY[q]);
   found := (${s}.lock_keys(ARRAY[q], ARRAY[name]))[1];
   now := ${NOW};
   SELECT * INTO k FROM ${s}.key x WHERE x.id = found;
@@ -106,12 +108,16 @@ BEGIN
   SELECT x.name INTO whose FROM ${s}.locate(q, item_id) w JOIN ${s}.key x ON x.id = w.kid;
   IF whose IS NOT NULL THEN
     PERFORM 1 FROM ${s}.key x WHERE x.queue = q AND x.name = whose FOR UPDATE;
+    -- What ran waits again when its lease has run out, also when nobody has seen to it yet: there is no worker any more who could be asked.
+    SELECT coalesce(sum(${s}.expire(me, x)), 0) INTO opened FROM ${s}.key x
+    WHERE x.queue = q AND x.name = whose AND x.state = ${LEASED} AND x.at <= ${NOW};
+    IF opened > 0 THEN PERFORM ${s}.wake(me, q, 1, -1); END IF;
     SELECT w.kid, w.level, w.ord INTO the_key, lvl, o FROM ${s}.locate(q, item_id) w WHERE w.ord IS NOT NULL;
   END IF;
   IF the_key IS NULL THEN
     RETURN QUERY SELECT CASE WHEN EXISTS (SELECT FROM ${s}.dead d WHERE d.queue = q AND d.id = item_id)
       OR EXISTS (SELECT FROM ${s}.receipt r WHERE r.queue = q AND r.id = item_id AND r.state IS NOT NULL AND (r.expires IS NULL OR r.expires > ${NOW}))
-      THEN 'ended' ELSE 'missing' END, true;
+      THEN 'ended' ELSE 'missing' END, opened = 0 OR ${s}.wake(me, q, 0, opened);
     RETURN;
   END IF;
   SELECT * INTO k FROM ${s}.key x WHERE x.id = the_key;
@@ -120,23 +126,29 @@ BEGIN
     RETURN QUERY SELECT 'requested', true;
     RETURN;
   END IF;
+  IF k.covered > 1 AND k.level = lvl AND o > k.ord AND o <= ${lastCovered(s, "k")} THEN
+    UPDATE ${s}.item z SET cancel = true WHERE z.key = k.id AND z.level = lvl AND z.ord = o;
+    UPDATE ${s}.key x SET backoff = true WHERE x.id = k.id;
+    RETURN QUERY SELECT 'requested', true;
+    RETURN;
+  END IF;
   ${assertSettled("k")}
   IF o < 0 THEN
-    DELETE FROM ${s}.delayed d WHERE d.n = -o RETURNING d.id, d.keep, d.attempt, d.counted INTO i;
+    DELETE FROM ${s}.delayed d WHERE d.n = -o RETURNING d.id, d.keep, d.attempt, d.counted, d.tried INTO i;
     IF i.counted THEN
       UPDATE ${s}.key x SET delayed = x.delayed - 1 WHERE x.id = k.id;
       PERFORM ${s}.count(me, q, lvl, 0, -1, 0, 0);
     END IF;
   ELSE
-    DELETE FROM ${s}.item z WHERE z.key = k.id AND z.level = lvl AND z.ord = o RETURNING z.id, z.keep, z.attempt INTO i;
+    DELETE FROM ${s}.item z WHERE z.key = k.id AND z.level = lvl AND z.ord = o RETURNING z.id, z.keep, z.attempt, z.tried INTO i;
     UPDATE ${s}.key x SET waiting = x.waiting - 1, lane[lvl + 1] = x.lane[lvl + 1] - 1 WHERE x.id = k.id;
     PERFORM ${s}.count(me, q, lvl, -1, 0, 0, 0);
   END IF;
-  IF i.id IS NOT NULL THEN PERFORM ${s}.remember(q, i.id, i.keep, 'cancelled', i.attempt, NULL, NULL, NULL, NULL); END IF;
+  IF i.id IS NOT NULL THEN PERFORM ${s}.remember(q, i.id, i.keep, 'cancelled', i.attempt, NULL, NULL, NULL, NULL, NULL, i.tried); END IF;
   -- If it was the head of a back-off, what stands behind it is free.
-  opened := ${s}.elect(k.id);
+  opened := opened + ${s}.elect(k.id);
   PERFORM ${s}.wake(me, q, 1, -1);
-  RETURN QUERY SELECT 'cancelled', opened = 0 OR ${s}.wake(me, q, 0, 1);
+  RETURN QUERY SELECT 'cancelled', opened = 0 OR ${s}.wake(me, q, 0, opened);
 END`,
     ),
 
@@ -149,6 +161,7 @@ BEGIN
     UPDATE ${s}.queue SET paused = stops WHERE id = q AND paused <> stops;
     RETURN stops OR ${s}.wake(me, q, 0, -1);
   END IF;
+  PERFORM ${s}.keep_queues(ARRAY[q]);
   kid := (${s}.lock_keys(ARRAY[q], ARRAY[name]))[1];
   SELECT * INTO k FROM ${s}.key WHERE id = kid;
   IF stops THEN ${assertSettled("k")} END IF;
@@ -186,8 +199,8 @@ BEGIN
     kid := (${s}.lock_keys(ARRAY[q], ARRAY[d.key]))[1];
     o := nextval('${s}.number');
     INSERT INTO ${s}.receipt AS r (queue, id, key, level, submitted, ord) VALUES (q, d.id, d.key, d.level, d.submitted, o)
-    ON CONFLICT ON CONSTRAINT receipt_pkey DO UPDATE SET ord = excluded.ord, state = NULL, ended = NULL, expires = NULL, attempt = NULL, failure = NULL;
-    INSERT INTO ${s}.item VALUES (kid, o, d.level, 0, 0, d.keep, d.submitted, d.id, d.type, d.headers, d.body, d.bytes);
+    ON CONFLICT ON CONSTRAINT receipt_pkey DO UPDATE SET ord = excluded.ord, state = NULL, ended = NULL, expires = NULL, attempt = NULL, failure = NULL, tried = NULL;
+    INSERT INTO ${s}.item VALUES (kid, o, d.level, 0, 0, d.keep, d.submitted, d.id, d.type, d.headers, d.body, d.bytes, d.tried);
     PERFORM ${s}.arrive(me, kid, d.level, o);
   END LOOP;
   IF again THEN

@@ -15,7 +15,8 @@ const STRICT_CHOICES_BETWEEN = 3;
  *
  * Rows that come back: 0 a grant, 1 a lease that was lost (its position), 2 a queue that has news, 3 a queue that has outcomes, 4 what the next claim
  * should know: the strict choices left, and the lowest place of each level; 5 an item that its holder may begin after one of the grants, 6 a key
- * on which somebody ran ahead and that was lost meanwhile, 7 one whose holder should begin nothing more by itself.
+ * on which somebody ran ahead and that was lost meanwhile, 7 one whose holder should begin nothing more by itself; 8 an item that the lease of one of the
+ * grants covers behind its first.
  */
 export function stepFunctions(s: string): string {
   return [
@@ -28,22 +29,28 @@ BEGIN
   SELECT * INTO k FROM ${s}.key WHERE id = kid;
   -- The one comparison of a lease: same fence, still leased, not run out (G2).
   IF NOT FOUND OR k.state <> ${LEASED} OR k.fence <> f OR k.at <= ${NOW} THEN RETURN -1; END IF;
-  IF k.held THEN RETURN ${s}.let_go(kid); END IF;
-  IF k.cancel AND ending IN ('release', 'keep', 'yield') THEN RETURN ${s}.finish(me, k, 'cancelled', NULL, NULL, NULL, why); END IF;
-  IF ending = 'release' THEN RETURN ${s}.give_back(me, k, 0, 0); END IF;
+  IF k.held THEN RETURN ${s}.let_go(me, k); END IF;
+  IF k.alone > 0 AND ending NOT IN ('release', 'unbegun') THEN UPDATE ${s}.key SET alone = alone - 1 WHERE id = kid; END IF;
+  IF k.cancel AND ending = 'unbegun' THEN
+    UPDATE ${s}.item SET attempt = attempt - 1 WHERE key = kid AND level = k.level AND ord = k.ord;
+    ending := 'release';
+  END IF;
+  IF k.cancel AND ending IN ('release', 'keep', 'yield') THEN RETURN ${s}.finish(me, k, 'cancelled', NULL, NULL, NULL, NULL); END IF;
+  IF ending = 'release' THEN RETURN ${s}.give_back(me, k, 'released', 0, NULL); END IF;
+  IF ending = 'unbegun' THEN RETURN ${s}.give_back(me, k, ending, 0, NULL); END IF;
   IF ending = 'keep' OR (ending = 'yield' AND delay = 0) THEN
-    RETURN ${s}.give_back(me, k, 1, CASE WHEN delay > 0 THEN ${NOW} + delay ELSE 0 END);
+    RETURN ${s}.give_back(me, k, 'failed', CASE WHEN delay > 0 THEN ${NOW} + delay ELSE 0 END, rtext);
   END IF;
   IF ending <> 'yield' THEN RETURN ${s}.finish(me, k, ending, rtype, rtext, rbytes, why); END IF;
   -- It lets others pass, and comes back to where it stood.
   DELETE FROM ${s}.item WHERE key = kid AND level = k.level AND ord = k.ord RETURNING * INTO i;
   n := nextval('${s}.number');
   INSERT INTO ${s}.delayed VALUES (n, k.queue, k.name, k.level, k.ord, ${NOW} + delay, true, false, i.attempt + 1, i.keep, i.submitted, i.id,
-    i.type, i.headers, i.body, i.bytes);
+    i.type, i.headers, i.body, i.bytes, ${s}.add_attempt(i.tried, 'failed', i.attempt + 1, k.worker, rtext), i.losses);
   IF i.id IS NOT NULL THEN UPDATE ${s}.receipt SET ord = -n WHERE queue = k.queue AND id = i.id; END IF;
   UPDATE ${s}.key SET delayed = delayed + 1 WHERE id = kid;
   PERFORM ${s}.count(me, k.queue, k.level, 0, 1, -1, 0);
-  PERFORM ${s}.let_go(kid);
+  PERFORM ${s}.let_go(me, k);
   RETURN 1;
 END`,
     ),
@@ -61,7 +68,7 @@ BEGIN
       DELETE FROM ${s}.item z USING unnest(e_r, e_o, e_k) d(r, o, k) WHERE z.ctid = d.r AND z.ord = d.o AND z.key = d.k RETURNING 1),
     moved AS (
       UPDATE ${s}.key x SET ord = u.o, spot = u.r, fence = u.f, since = now, progress = NULL, cancel = false, waiting = x.waiting - u.n,
-        lane[x.level + 1] = x.lane[x.level + 1] - u.n,
+        alone = greatest(0, x.alone - u.n),        lane[x.level + 1] = x.lane[x.level + 1] - u.n,
         floors[x.level + 1] = CASE WHEN x.backoff THEN x.floors[x.level + 1] ELSE greatest(x.floors[x.level + 1], u.o - 1) END
       FROM unnest(a_k, a_was, a_f, a_o, a_r, a_n) u(k, was, f, o, r, n) CROSS JOIN ${s}.item w
       WHERE x.id = ANY (ARRAY[u.k]) AND x.fence = u.was AND x.state = ${LEASED} AND x.at > now AND w.ctid = u.r AND w.ord = u.o AND w.key = u.k
@@ -85,7 +92,7 @@ BEGIN
     IF m <= cardinality(done) THEN lost := lost || a_k[i]; CONTINUE; END IF;
     DELETE FROM ${s}.item z WHERE z.key = a_k[i] AND z.level = k.level AND z.ord = ANY (done);
     UPDATE ${s}.key x SET ord = a_o[i], spot = (SELECT z.ctid FROM ${s}.item z WHERE z.key = a_k[i] AND z.level = k.level AND z.ord = a_o[i]),
-      fence = a_f[i], since = now, progress = NULL, cancel = false, waiting = x.waiting - a_n[i],
+      fence = a_f[i], since = now, progress = NULL, cancel = false, waiting = x.waiting - a_n[i], alone = greatest(0, x.alone - a_n[i]),
       lane[x.level + 1] = x.lane[x.level + 1] - a_n[i],
       floors[x.level + 1] = CASE WHEN x.backoff THEN x.floors[x.level + 1] ELSE greatest(x.floors[x.level + 1], a_o[i] - 1) END
     WHERE x.id = a_k[i];
@@ -109,45 +116,51 @@ END`,
     define(
       `${s}.step(me bigint, rings integer[], outcome_rings integer[],
   a_k bigint[], a_was bigint[], a_f bigint[], a_o bigint[], a_r tid[], a_n integer[], e_k bigint[], e_o bigint[], e_r tid[],
+  sizes integer[], names text[], hows text[], ended_whys text[], ended_rtypes text[], ended_rtexts text[], ended_rbytes bytea[],
   kids bigint[], fences bigint[], endings text[], delays bigint[], whys text[], rtypes text[], rtexts text[], rbytes bytea[],
-  q integer, who text, most integer, lease bigint, patience bigint, choices integer, bounds bigint[], sleeps boolean, slept boolean, carry integer, dues boolean)
+  q integer, who text, most integer, lease bigint, patience bigint, choices integer, bounds bigint[], sleeps boolean, slept boolean, carry integer, items integer, dues boolean)
 RETURNS TABLE (kind integer, n bigint, key text, kid bigint, fence bigint, level integer, ord bigint, id text, type text, headers text,
-  body text, bytes bytea, submitted bigint, attempt integer, spot tid)`,
+  body text, bytes bytea, submitted bigint, attempt integer, spot tid, losses integer)`,
       `
 #variable_conflict use_column
 DECLARE
   now bigint; locked_at bigint; spots bigint[]; adv record; moved_q integer[]; moved_l integer[]; moved_n integer[]; i integer; r integer; c integer; x record; lvl integer; need integer; granted integer := 0; wait bigint; low bigint;
   done_k bigint[]; done_l integer[]; done_o bigint[]; done_q integer[]; done_f bigint[]; done_r tid[]; freed_q integer[]; freed_l integer[]; finished integer := 0;
   gone bigint[]; freed bigint[]; slow bigint[]; opened integer[] := '{}'; ended integer[] := '{}';
-  firsts bigint[]; lows bigint[]; urgent integer; worst integer; takes integer[]; levels integer; halted boolean;
+  firsts bigint[]; lows bigint[]; urgent integer; worst integer; takes integer[]; levels integer; halted boolean; passed boolean := false;
   g_k bigint[] := '{}'; g_r tid[] := '{}'; g_l integer[] := '{}'; g_f bigint[] := '{}'; g_go boolean[] := '{}'; g_t boolean[] := '{}';
   g_w boolean[] := '{}';
   c_k bigint[]; c_f bigint[]; c_t boolean[]; c_w boolean[]; c_r tid[]; c_l tid[];
-  r_k bigint[]; r_id text[]; r_keep bigint[]; r_attempt integer[];
+  changed bigint[]; r_k bigint[]; r_id text[]; r_keep bigint[]; r_attempt integer[]; r_tried text[];
 BEGIN
   IF cardinality(rings) + cardinality(outcome_rings) > 0 THEN PERFORM ${s}.ring(me, rings, outcome_rings); END IF;
   IF a_k IS NOT NULL THEN
     PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (a_k || kids) ORDER BY k.id FOR UPDATE) locked;
     SELECT * INTO adv FROM ${s}.advance(a_k, a_was, a_f, a_o, a_r, a_n, e_k, e_o, e_r);
     moved_q := adv.qs; moved_l := adv.ls; moved_n := adv.ns;
-    RETURN QUERY SELECT 6, u.k, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid
+    RETURN QUERY SELECT 6, u.k, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid, NULL::integer
       FROM unnest(adv.lost) u(k);
-    RETURN QUERY SELECT 7, u.k, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid
+    RETURN QUERY SELECT 7, u.k, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid, NULL::integer
       FROM unnest(adv.halted) u(k);
     -- Counters of several queues are locked in one order, whatever else is to be counted.
     IF q IS NULL OR NOT q = ALL (moved_q) THEN
       PERFORM ${s}.lock_counters(me, array_remove(ARRAY(SELECT DISTINCT k.queue FROM ${s}.key k WHERE k.id = ANY (kids)) || moved_q || q, NULL));
     END IF;
   END IF;
-  IF endings IS NOT NULL THEN
+  IF endings IS NOT NULL OR sizes IS NOT NULL THEN
     PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (kids) ORDER BY k.id FOR UPDATE) locked;
     PERFORM ${s}.lock_counters(me, array_remove(ARRAY(SELECT DISTINCT k.queue FROM ${s}.key k WHERE k.id = ANY (kids)) || q, NULL));
+  END IF;
+  IF sizes IS NOT NULL THEN
+    SELECT z.changed, z.told INTO changed, ended FROM ${s}.end_runs(me, kids, fences, sizes, names, hows, ended_whys, ended_rtypes, ended_rtexts, ended_rbytes) z;
+  END IF;
+  IF endings IS NOT NULL THEN
     FOR i IN 1 .. cardinality(kids) LOOP
-      CONTINUE WHEN endings[i] = 'done' AND rtypes[i] IS NULL;
+      CONTINUE WHEN endings[i] = 'done' AND rtypes[i] IS NULL AND whys[i] IS NULL;
       SELECT k.queue INTO r FROM ${s}.key k WHERE k.id = kids[i];
-      c := ${s}.settle_one(me, kids[i], fences[i], endings[i], delays[i], whys[i], rtypes[i], rtexts[i], rbytes[i]);
+      c := ${s}.settle_one(me, kids[i], fences[i], CASE WHEN endings[i] = 'release' AND kids[i] = ANY (changed) THEN 'unbegun' ELSE endings[i] END, delays[i], whys[i], rtypes[i], rtexts[i], rbytes[i]);
       IF c < 0 THEN
-        RETURN QUERY SELECT 1, i::bigint, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid;
+        RETURN QUERY SELECT 1, i::bigint, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid, NULL::integer;
         CONTINUE;
       END IF;
       IF c > 0 THEN opened := opened || r; END IF;
@@ -155,7 +168,7 @@ BEGIN
     END LOOP;
     -- The others are simply done. The caller knows the lost by where they stood.
     SELECT array_agg(u.k), array_agg(u.f), array_agg(u.i) INTO kids, fences, spots
-    FROM unnest(kids, fences, endings, rtypes) WITH ORDINALITY u(k, f, e, t, i) WHERE u.e = 'done' AND u.t IS NULL;
+    FROM unnest(kids, fences, endings, rtypes, whys) WITH ORDINALITY u(k, f, e, t, w, i) WHERE u.e = 'done' AND u.t IS NULL AND u.w IS NULL;
   END IF;
   -- Whoever has had to wait for a row has a later time than before: it is taken afterwards, because leases and timers are judged by it.
   now := ${NOW};
@@ -201,7 +214,7 @@ BEGIN
       g_k := g_k[:need]; g_r := g_r[:need]; g_l := g_l[:need]; g_f := g_f[:need]; g_t := g_t[:need]; g_w := g_w[:need];
     END IF;
     IF coalesce(cardinality(done_k), 0) < cardinality(kids) THEN
-      RETURN QUERY SELECT 1, coalesce(spots[u.i], u.i), NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid
+      RETURN QUERY SELECT 1, coalesce(spots[u.i], u.i), NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid, NULL::integer
         FROM unnest(fences) WITH ORDINALITY u(f, i) WHERE NOT coalesce(u.f = ANY (done_f), false);
     END IF;
     g_k := coalesce(g_k, '{}'); g_r := coalesce(g_r, '{}'); g_l := coalesce(g_l, '{}'); g_f := coalesce(g_f, '{}'); g_t := coalesce(g_t, '{}'); g_w := coalesce(g_w, '{}');
@@ -220,22 +233,24 @@ BEGIN
       -- Where they were when they were handed out; the order is theirs alone, should something else be there now.
       WITH removed AS (
         DELETE FROM ${s}.item z WHERE z.ctid = ANY (done_r) AND z.ord = ANY (done_o) AND (slow IS NULL OR NOT z.key = ANY (slow))
-        RETURNING z.key, z.id, z.keep, z.attempt)
+        RETURNING z.key, z.id, z.keep, z.attempt, z.tried)
       SELECT array_agg(z.key) FILTER (WHERE z.id IS NOT NULL), array_agg(z.id) FILTER (WHERE z.id IS NOT NULL),
-        array_agg(z.keep) FILTER (WHERE z.id IS NOT NULL), array_agg(z.attempt) FILTER (WHERE z.id IS NOT NULL), count(*)
-      INTO r_k, r_id, r_keep, r_attempt, c FROM removed z;
+        array_agg(z.keep) FILTER (WHERE z.id IS NOT NULL), array_agg(z.attempt) FILTER (WHERE z.id IS NOT NULL),
+        array_agg(z.tried) FILTER (WHERE z.id IS NOT NULL), count(*)
+      INTO r_k, r_id, r_keep, r_attempt, r_tried, c FROM removed z;
       IF c + coalesce(cardinality(slow), 0) < cardinality(done_k) THEN
         -- Somebody has rewritten the table, as VACUUM FULL does. The array of one rules out a plan that goes through all items.
         WITH removed AS (
           DELETE FROM ${s}.item z USING unnest(done_k, done_l, done_o) d(k, l, o)
           WHERE z.key = ANY (ARRAY[d.k]) AND z.level = d.l AND z.ord = d.o AND (slow IS NULL OR NOT d.k = ANY (slow))
-          RETURNING z.key, z.id, z.keep, z.attempt)
-        SELECT r_k || array_agg(z.key), r_id || array_agg(z.id), r_keep || array_agg(z.keep), r_attempt || array_agg(z.attempt)
-        INTO r_k, r_id, r_keep, r_attempt FROM removed z WHERE z.id IS NOT NULL;
+          RETURNING z.key, z.id, z.keep, z.attempt, z.tried)
+        SELECT r_k || array_agg(z.key), r_id || array_agg(z.id), r_keep || array_agg(z.keep), r_attempt || array_agg(z.attempt),
+          r_tried || array_agg(z.tried)
+        INTO r_k, r_id, r_keep, r_attempt, r_tried FROM removed z WHERE z.id IS NOT NULL;
       END IF;
       FOR i IN 1 .. coalesce(cardinality(r_k), 0) LOOP
         r := done_q[array_position(done_k, r_k[i])];
-        PERFORM ${s}.remember(r, r_id[i], r_keep[i], 'done', r_attempt[i] + 1, NULL, NULL, NULL, NULL);
+        PERFORM ${s}.remember(r, r_id[i], r_keep[i], 'done', r_attempt[i] + 1, NULL, NULL, NULL, NULL, NULL, r_tried[i]);
         ended := ended || r;
       END LOOP;
       IF gone IS NOT NULL THEN
@@ -244,7 +259,7 @@ BEGIN
       IF freed IS NOT NULL THEN
         WITH changed AS (
           UPDATE ${s}.key z SET state = ${READY}, level = ${firstLane("z.lane")}, place = nextval('${s}.number'), ord = 0, fence = 0, owner = 0,
-            worker = NULL, progress = NULL, cancel = false, since = now, floors[z.level + 1] = greatest(z.floors[z.level + 1], z.ord)
+            worker = NULL, progress = NULL, cancel = false, since = now, covered = 1, alone = greatest(0, z.alone - 1), floors[z.level + 1] = greatest(z.floors[z.level + 1], z.ord)
           WHERE z.id = ANY (freed) RETURNING z.queue, z.level, z.place, z.id)
         INSERT INTO ${s}.ready SELECT z.queue, z.level, z.place, z.id, now FROM changed z;
         opened := opened || freed_q;
@@ -310,6 +325,7 @@ BEGIN
         -- Were there as many as were looked for, some of them in other hands?
         SELECT count(*), max(y.place) INTO c, low FROM (
           SELECT w.place FROM ${s}.ready w WHERE w.queue = q AND w.level = lvl AND w.place > low ORDER BY w.place LIMIT r) y;
+        passed := passed OR c > coalesce(cardinality(c_k), 0);
         EXIT WHEN c < r;
       END LOOP;
     END LOOP;
@@ -319,25 +335,40 @@ BEGIN
     RETURN QUERY UPDATE ${s}.key k SET state = ${LEASED}, held = false, cancel = false, level = u.lvl, ord = z.ord, spot = z.spot, fence = nextval('${s}.number'),
         at = now + lease, since = now, streak = CASE WHEN u.go THEN k.streak ELSE now END, timer = CASE WHEN u.t THEN now + lease ELSE k.timer END,
         ahead = CASE WHEN carry > 0 AND z.attempt = 0 AND z.id IS NULL AND k.calm <= now AND k.lane[u.lvl + 1] > 1 THEN now + ${SETTLED_MS} ELSE 0 END,
+        covered = CASE WHEN items > 1 AND z.attempt = 0 AND k.alone <= u.go::integer THEN 1 + (
+            SELECT coalesce(min(y.i) FILTER (WHERE y.attempt > 0) - 1, count(*)) FROM (
+              SELECT w.attempt, row_number() OVER (ORDER BY w.ord) AS i FROM ${s}.item w WHERE w.key = u.kid AND w.level = u.lvl AND w.ord > z.ord
+                -- Where one that yielded comes back to, when places were changed (\`uncover\`), no run goes past.
+                AND NOT (k.backoff AND k.delayed > 0 AND EXISTS (
+                  SELECT FROM ${s}.delayed d WHERE d.queue = q AND d.key = k.name AND d.level = u.lvl AND d.ord BETWEEN z.ord AND w.ord))
+              ORDER BY w.ord LIMIT items - 1) y) ELSE 1 END,
+        alone = greatest(0, k.alone - u.go::integer),
         owner = me, worker = who, progress = NULL, waiting = k.waiting - 1, lane[u.lvl + 1] = k.lane[u.lvl + 1] - 1,
         floors[k.level + 1] = greatest(k.floors[k.level + 1], k.ord)
       FROM unnest(g_k, g_r, g_l, g_f, g_go, g_t) WITH ORDINALITY u(kid, spot, lvl, floor, go, t, n)
       CROSS JOIN LATERAL (
-        SELECT w.ctid AS spot, w.ord, w.id, w.type, w.headers, w.body, w.bytes, w.submitted, w.attempt FROM ${s}.item w
+        SELECT w.ctid AS spot, w.ord, w.id, w.type, w.headers, w.body, w.bytes, w.submitted, w.attempt, w.losses FROM ${s}.item w
         WHERE w.key = u.kid AND w.level = u.lvl AND w.ord > u.floor ORDER BY w.ord LIMIT 1) z
       WHERE k.ctid = u.spot
-      RETURNING 0, u.n, k.name, k.id, k.fence, u.lvl, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, z.attempt + 1, z.spot;
+      RETURNING 0, u.n, k.name, k.id, k.fence, u.lvl, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, z.attempt + 1, z.spot, z.losses;
     GET DIAGNOSTICS granted = ROW_COUNT;
     IF granted < cardinality(g_k) THEN
       RAISE EXCEPTION 'The line of a ready key of queue % is broken.', q USING ERRCODE = 'data_corrupted';
     END IF;
     IF carry > 0 AND true = ANY (g_w) THEN
-      RETURN QUERY SELECT 5, NULL::bigint, NULL, u.kid, nextval('${s}.number'), u.lvl, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, z.attempt + 1, z.spot
+      RETURN QUERY SELECT 5, NULL::bigint, NULL, u.kid, nextval('${s}.number'), u.lvl, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, z.attempt + 1, z.spot, NULL::integer
         FROM (SELECT g.kid, g.lvl FROM unnest(g_k, g_l, g_w) g(kid, lvl, more) WHERE g.more OFFSET 0) u
         CROSS JOIN LATERAL (SELECT k.ord FROM ${s}.key k WHERE k.id = u.kid AND k.ahead > 0 OFFSET 0) k
         CROSS JOIN LATERAL (
           SELECT w.ctid AS spot, w.ord, w.id, w.type, w.headers, w.body, w.bytes, w.submitted, w.attempt FROM ${s}.item w
           WHERE w.key = u.kid AND w.level = u.lvl AND w.ord > k.ord ORDER BY w.ord LIMIT carry) z;
+    END IF;
+    IF items > 1 AND true = ANY (g_w) THEN
+      RETURN QUERY SELECT 8, NULL::bigint, NULL, k.id, k.fence, k.level::integer, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, 1, NULL::tid, NULL::integer
+        FROM ${s}.key k CROSS JOIN LATERAL (
+          SELECT w.ord, w.id, w.type, w.headers, w.body, w.bytes, w.submitted FROM ${s}.item w
+          WHERE w.key = k.id AND w.level = k.level AND w.ord > k.ord ORDER BY w.ord LIMIT k.covered - 1) z
+        WHERE k.id = ANY (g_k) AND k.covered > 1;
     END IF;
     IF true = ANY (g_t) THEN
       INSERT INTO ${s}.timer SELECT now + lease, nextval('${s}.number'), array_agg(u.kid) FROM unnest(g_k, g_t) u(kid, t) WHERE u.t;
@@ -364,11 +395,11 @@ BEGIN
     ${countInPlace(s, { q: "q", level: "0", runs: "(-finished)" })}
   END IF;
   IF cardinality(opened) > 0 THEN
-    RETURN QUERY SELECT 2, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 0, u.c) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, u.c::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid
+    RETURN QUERY SELECT 2, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 0, u.c) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, u.c::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid, NULL::integer
       FROM (SELECT o.q, count(*)::integer AS c FROM unnest(opened) o(q) GROUP BY o.q) u;
   END IF;
   IF cardinality(ended) > 0 THEN
-    RETURN QUERY SELECT 3, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 1, -1) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid
+    RETURN QUERY SELECT 3, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 1, -1) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid, NULL::integer
       FROM (SELECT DISTINCT o.q FROM unnest(ended) o(q)) u;
   END IF;
   IF q IS NOT NULL THEN
@@ -377,7 +408,8 @@ BEGIN
       SELECT least((SELECT z.at FROM ${s}.timer z ORDER BY z.at LIMIT 1), (SELECT z.due FROM ${s}.delayed z ORDER BY z.due LIMIT 1)) INTO wait;
       wait := CASE WHEN wait IS NULL THEN -1 ELSE greatest(0, wait - ${NOW}) END;
     END IF;
-    kind := 4; n := wait; spot := NULL; key := NULL; kid := choices; id := NULL; type := NULL; headers := NULL; body := NULL; bytes := NULL;
+    -- Whoever has the others in hand may let go of them without a word: a sweep that found them as they should be.
+    kind := 4; n := wait; ord := CASE WHEN passed AND granted = 0 THEN 1 ELSE 0 END; spot := NULL; key := NULL; kid := choices; id := NULL; type := NULL; headers := NULL; body := NULL; bytes := NULL;
     FOR lvl IN 1 .. levels LOOP
       fence := lows[lvl];
       RETURN NEXT;
@@ -392,7 +424,8 @@ END`,
       `
 BEGIN
   IF waits THEN
-    INSERT INTO ${s}.sleeper VALUES (q, what, me, ${NOW} + 5000) ON CONFLICT (queue, kind, handle) DO UPDATE SET until = excluded.until;
+    -- Where something else carries the wakes they say so again much more rarely, and nobody is told by name.
+    INSERT INTO ${s}.sleeper VALUES (q, what, me, ${NOW} + CASE WHEN current_setting('baton.wake', true) = 'foreign' THEN 75000 ELSE 5000 END) ON CONFLICT (queue, kind, handle) DO UPDATE SET until = excluded.until;
   ELSE
     DELETE FROM ${s}.sleeper WHERE queue = q AND kind = what AND handle = me;
   END IF;

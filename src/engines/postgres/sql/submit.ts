@@ -1,6 +1,7 @@
 import { AT_A_TIME } from "./delayed.ts";
 import { answerKnownId, assertSettled, BLOCKED, define, IDLE, LEASED, NOW, READY } from "./functions.ts";
 import { countInPlace } from "./line.ts";
+import { lastCovered } from "./runs.ts";
 
 /** How long one waits for another who submits the same id: longer than a commit takes on a disk. */
 const UNDECIDED_ID_MS = 25;
@@ -13,26 +14,29 @@ const UNDECIDED_ID_MS = 25;
  */
 export function submitFunctions(s: string): string {
   return [
-    // Every item of the key that does not run gives way to a newer one, of which the number is given. A key that is ready at that level keeps its place.
+    // Every item of the key that no lease covers gives way to a newer one, of which the number is given. A key that is ready at that level keeps its place.
     define(
       `${s}.replace_waiting(me bigint, kid bigint, newer bigint) RETURNS text[]`,
       `
-DECLARE k ${s}.key; now bigint := ${NOW}; ids text[]; lvls integer[]; ws integer[]; ds integer[]; x record;
+DECLARE k ${s}.key; last bigint; now bigint := ${NOW}; ids text[]; lvls integer[]; ws integer[]; ds integer[]; x record;
 BEGIN
   SELECT * INTO k FROM ${s}.key WHERE id = kid;
+  last := coalesce(${lastCovered(s, "k")}, k.ord);
   ${assertSettled("k")}
   -- All at once: a row of the key and one of the counter for each item would be walked over by the next.
   WITH stood AS (
-    DELETE FROM ${s}.item WHERE key = kid AND NOT (k.state = ${LEASED} AND NOT k.held AND level = k.level AND ord = k.ord)
-    RETURNING level, ord, id, keep, attempt),
+    DELETE FROM ${s}.item WHERE key = kid AND NOT (k.state = ${LEASED} AND NOT k.held AND level = k.level AND ord BETWEEN k.ord AND last)
+    RETURNING level, ord, id, keep, attempt, tried),
   later AS (
-    DELETE FROM ${s}.delayed WHERE queue = k.queue AND key = k.name AND (counted OR n < newer) RETURNING level, ord, id, keep, attempt, counted),
+    DELETE FROM ${s}.delayed WHERE queue = k.queue AND key = k.name AND (counted OR n < newer) RETURNING level, ord, id, keep, attempt, tried, counted),
   gone AS MATERIALIZED (SELECT z.*, 1 AS w, 0 AS d FROM stood z
-    UNION ALL SELECT z.level, z.ord, z.id, z.keep, z.attempt, 0, z.counted::integer FROM later z),
+    UNION ALL SELECT z.level, z.ord, z.id, z.keep, z.attempt, z.tried, 0, z.counted::integer FROM later z),
   -- What \`remember\` does, for all of them.
   told AS (
     UPDATE ${s}.receipt r SET state = 'replaced', ended = now, attempt = g.attempt, result_type = NULL, result = NULL, result_bytes = NULL,
-      failure = NULL, expires = now + g.keep
+      failure = NULL, tried = g.tried,
+      -- The clock may be ahead of what the batch goes by: the next of it finds that what is not kept is over.
+      expires = CASE WHEN g.keep > 0 THEN now + g.keep ELSE 0 END
     FROM gone g CROSS JOIN LATERAL (SELECT y.ctid AS spot FROM ${s}.receipt y WHERE y.queue = k.queue AND y.id = g.id OFFSET 0) f WHERE r.ctid = f.spot)
   SELECT array_agg(coalesce(g.id, ${s}.given_id(kid, g.level, g.ord))), array_agg(g.level), array_agg(g.w), array_agg(g.d) INTO ids, lvls, ws, ds FROM gone g;
   FOR x IN SELECT u.l, sum(u.w)::integer AS w, sum(u.d)::integer AS d FROM unnest(lvls, ws, ds) u(l, w, d) GROUP BY u.l LOOP
@@ -107,6 +111,10 @@ BEGIN
     late := ${s}.count_in_keys(me, kids, now) = ${AT_A_TIME} OR late;
   ELSIF NOT plain THEN
     late := ${s}.count_in_keys(me, kids, now) = ${AT_A_TIME};
+  END IF;
+  IF NOT plain THEN
+    -- What ran waits again when its lease has run out, also when nobody has seen to it yet: modes and limits ask for it.
+    SELECT opened + coalesce(sum(${s}.expire(me, x)), 0) INTO opened FROM ${s}.key x WHERE x.id = ANY (kids) AND x.state = ${LEASED} AND x.at <= now;
   END IF;
   IF late THEN plain := false; END IF;
 
@@ -189,7 +197,7 @@ BEGIN
         RETURN QUERY SELECT i, 3, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
       ELSIF coalesce(modes[i], 'fifo') = 'fifo' AND size >= key_limits[i] THEN
         RETURN QUERY SELECT i, 4, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
-      ELSIF NOT (coalesce(modes[i], 'fifo') = 'latest' AND size > 0) THEN
+      ELSIF NOT (coalesce(modes[i], 'fifo') = 'latest' AND size >= k.covered) THEN
         SELECT coalesce(sum(c.total), 0) INTO total FROM ${s}.counter c WHERE c.queue = qs[i];
         IF total >= queue_limits[i] THEN
           RETURN QUERY SELECT i, 5, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
@@ -208,7 +216,7 @@ BEGIN
         VALUES (qs[i], given, names[i], lvls[i], now, CASE WHEN due IS NULL THEN o ELSE -o END)
         ON CONFLICT ON CONSTRAINT receipt_pkey DO UPDATE SET key = excluded.key, level = excluded.level, submitted = excluded.submitted,
           ord = excluded.ord, state = NULL, ended = NULL, expires = NULL, attempt = NULL, result_type = NULL, result = NULL,
-          result_bytes = NULL, failure = NULL
+          result_bytes = NULL, failure = NULL, missing = NULL, tried = NULL
         WHERE r.expires <= now;
         fresh := FOUND;
         PERFORM set_config('lock_timeout', '0', true);

@@ -182,3 +182,27 @@ CREATE UNLOGGED TABLE ${s}.sleeper (
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 `;
 }
+
+/** The last few attempts that came to nothing, with the item as long as it lives, and with how it ended: lines of JSON (`engine/attempts.ts`). */
+export function attemptColumns(s: string): string {
+  const added = ["item", "delayed", "receipt", "dead"].map(
+    (table) => `ALTER TABLE ${s}.${table} ADD COLUMN tried text;`,
+  );
+  return [
+    ...added,
+    // Why a result is missing.
+    `ALTER TABLE ${s}.receipt ADD COLUMN missing text;`,
+    `DROP FUNCTION IF EXISTS ${s}.remember(integer, text, bigint, text, integer, text, text, bytea, text);`,
+    `DROP FUNCTION IF EXISTS ${s}.give_back(bigint, ${s}.key, integer, bigint);`,
+  ].join("\n");
+}
+
+/** What a lease covers; how many items of a key run one by one; of an item, how often its lease was lost, and that it is to be cancelled with its lease. */
+export function runColumns(s: string): string {
+  return `
+ALTER TABLE ${s}.key ADD COLUMN covered integer NOT NULL DEFAULT 1, ADD COLUMN alone integer NOT NULL DEFAULT 0;
+ALTER TABLE ${s}.item ADD COLUMN losses integer, ADD COLUMN cancel boolean;
+ALTER TABLE ${s}.delayed ADD COLUMN losses integer;
+DROP FUNCTION IF EXISTS ${s}.let_go(bigint);
+`;
+}

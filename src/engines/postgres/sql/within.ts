@@ -14,7 +14,7 @@ DECLARE
   now bigint := ${NOW}; i integer; g integer; h integer; o bigint; given text; had ${s}.receipt; x record;
   qs integer[]; names text[]; lvls integer[]; ids text[]; types text[]; heads text[]; bodies text[]; byteas bytea[]; delays bigint[];
   modes text[]; key_limits bigint[]; queue_limits bigint[]; keeps bigint[];
-  gs integer[]; hs integer[]; sizes bigint[] := '{}'; totals bigint[] := '{}'; ords bigint[]; made text[];
+  gs integer[]; hs integer[]; sizes bigint[] := '{}'; behinds integer[] := '{}'; totals bigint[] := '{}'; ords bigint[]; made text[];
 BEGIN
   -- One text, because every library can send that.
   SELECT array_agg((e ->> 'queue')::integer), array_agg(e ->> 'key'), array_agg((e ->> 'level')::integer), array_agg(e ->> 'id'),
@@ -23,15 +23,19 @@ BEGIN
     array_agg((e ->> 'queueLimit')::bigint), array_agg((e ->> 'keep')::bigint)
   INTO qs, names, lvls, ids, types, heads, bodies, byteas, delays, modes, key_limits, queue_limits, keeps
   FROM json_array_elements(entries::json) e;
+  -- A queue is not deleted before this transaction has ended; and nothing else shows that items are on their way to it.
+  PERFORM ${s}.keep_queues(ARRAY(SELECT DISTINCT u.q FROM unnest(qs) u(q)));
   -- How many each key has and each queue, and what this transaction, or one that was just committed, has submitted before: looked up once for each.
   SELECT array_agg(y.g ORDER BY y.i), array_agg(y.h ORDER BY y.i) INTO gs, hs FROM (
     SELECT u.i, dense_rank() OVER (ORDER BY u.q, u.name COLLATE "C")::integer AS g, dense_rank() OVER (ORDER BY u.q)::integer AS h
     FROM unnest(qs, names) WITH ORDINALITY u(q, name, i)) y;
   FOR x IN
-    SELECT u.g, u.q, u.name, min(u.l) AS room, count(*) AS c, (SELECT k.waiting + k.delayed FROM ${s}.key k WHERE k.queue = u.q AND k.name = u.name) AS size
-    FROM unnest(gs, qs, names, key_limits) u(g, q, name, l) GROUP BY u.g, u.q, u.name ORDER BY u.g
+    SELECT u.*, k.waiting + k.delayed AS size, k.covered - 1 AS behind FROM (
+      SELECT u.g, u.q, u.name, min(u.l) AS room, count(*) AS c FROM unnest(gs, qs, names, key_limits) u(g, q, name, l) GROUP BY u.g, u.q, u.name) u
+    LEFT JOIN LATERAL (SELECT * FROM ${s}.key y WHERE y.queue = u.q AND y.name = u.name OFFSET 0) k ON true ORDER BY u.g
   LOOP
     sizes[x.g] := coalesce(x.size, 0);
+    behinds[x.g] := coalesce(x.behind, 0);
     sizes[x.g] := sizes[x.g] + ${s}.uncounted(x.q, x.name, x.c, x.room - sizes[x.g]);
   END LOOP;
   FOR x IN
@@ -49,7 +53,7 @@ BEGIN
       RETURN QUERY SELECT i, 2, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
     ELSIF coalesce(modes[i], 'fifo') = 'fifo' AND sizes[g] >= key_limits[i] THEN
       RETURN QUERY SELECT i, 4, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
-    ELSIF totals[h] >= queue_limits[i] AND NOT (modes[i] = 'latest' AND sizes[g] > 0) THEN
+    ELSIF totals[h] >= queue_limits[i] AND NOT (modes[i] = 'latest' AND sizes[g] > behinds[g]) THEN
       RETURN QUERY SELECT i, 5, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
     END IF;
     o := nextval('${s}.number');
@@ -57,7 +61,7 @@ BEGIN
       INSERT INTO ${s}.receipt AS r (queue, id, key, level, submitted, ord) VALUES (qs[i], given, names[i], lvls[i], now, -o)
       ON CONFLICT ON CONSTRAINT receipt_pkey DO UPDATE SET key = excluded.key, level = excluded.level, submitted = excluded.submitted,
         ord = excluded.ord, state = NULL, ended = NULL, expires = NULL, attempt = NULL, result_type = NULL, result = NULL,
-        result_bytes = NULL, failure = NULL
+        result_bytes = NULL, failure = NULL, missing = NULL, tried = NULL
       WHERE r.expires <= now;
       IF NOT FOUND THEN
         SELECT * INTO had FROM ${s}.receipt r WHERE r.queue = qs[i] AND r.id = given;

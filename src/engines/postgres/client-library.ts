@@ -1,0 +1,23 @@
+import type * as Package from "pg";
+import { isNotFound, notInstalled } from "../../domain/client-library.ts";
+
+type Library = typeof Package;
+
+let library: Library | undefined;
+
+/** Before anything else of it is used. */
+export async function loadPg(): Promise<Library> {
+  try {
+    library ??= await import("pg");
+  } catch (cause) {
+    if (!isNotFound(cause)) throw cause;
+    throw notInstalled("pg", "PostgreSQL", cause);
+  }
+  return library;
+}
+
+/** Of what was loaded before. */
+export function pg(): Library {
+  if (library === undefined) throw new Error("The library pg is used before it was loaded.");
+  return library;
+}
