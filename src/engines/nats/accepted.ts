@@ -23,6 +23,8 @@ export function itemOf(
     keepMs,
     replaceable: mode === "latest",
     dueAt: undefined,
+    tried: undefined,
+    losses: 0,
   };
 }
 

@@ -4,7 +4,7 @@ import { Ahead } from "./ahead.ts";
 
 /** Of a worker that has been at it for a while. */
 function inTheMiddle(): Ahead {
-  const ahead = new Ahead();
+  const ahead = new Ahead(true);
   for (let times = 0; times < 128; times += 1) {
     ahead.ask(1, 0.1, false);
     assert.equal(ahead.depth, 0);

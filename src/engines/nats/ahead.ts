@@ -13,8 +13,14 @@ const MOST_AHEAD = 64;
  * parts of the way at work at the same time.
  */
 export class Ahead {
+  readonly #isWanted: boolean;
   #depth = 0;
   #run = 0;
+
+  /** @param isWanted whether keys are started for it ahead at all */
+  constructor(isWanted: boolean) {
+    this.#isWanted = isWanted;
+  }
 
   /** Keys that it took without a rest. */
   get run(): number {
@@ -28,7 +34,7 @@ export class Ahead {
   /** The worker asks again, so long after it was given so many keys that had been fetched. The others went on by themselves. */
   ask(fetched: number, restMs: number, hasToWait: boolean): void {
     this.#run = restMs >= QUICK_MS ? 0 : this.#run + fetched;
-    if (fetched === 0 || this.#run < LONG_RUN) {
+    if (fetched === 0 || this.#run < LONG_RUN || !this.#isWanted) {
       this.#depth = 0;
       return;
     }

@@ -27,6 +27,7 @@ export interface StreamInfo {
   readonly state: {
     readonly messages: number;
     readonly bytes: number;
+    readonly last_seq?: number;
     readonly num_subjects?: number;
     readonly subjects?: Readonly<Record<string, number>>;
   };
@@ -59,5 +60,7 @@ export interface ConsumerInfo {
   readonly num_pending: number;
   readonly num_ack_pending: number;
   readonly num_waiting: number;
+  /** All up to there were acknowledged, or are gone. */
+  readonly ack_floor?: { readonly stream_seq: number };
   readonly paused?: boolean;
 }

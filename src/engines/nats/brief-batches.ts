@@ -5,11 +5,11 @@
  *   open ──a while──▶ shut ──all have ended, a second ago──▶ cleared away
  */
 import { type Clock, pause } from "../../domain/clock.ts";
+import { end } from "./endings.ts";
 import { without } from "./freeing.ts";
 import { IDLE_SECONDS, type KeyStore } from "./key-store.ts";
 import type { Knocks } from "./knocks.ts";
 import { readRecords } from "./records.ts";
-import { end } from "./rules.ts";
 import { FENCES_PER_MESSAGE, type KeyState } from "./state.ts";
 
 /** A batch is open for so long, and longer where it takes long to clear one away: this many times as long as that took. */
@@ -152,7 +152,7 @@ export class BriefBatches {
           if (!isIt(state)) return;
           await store.letGo(key, (seen, now) => {
             if (!isIt(seen.state)) return undefined;
-            return without(seen.state, end(seen.state, { type: "done" }, now));
+            return without(seen.state, end(key, seen.state, { ending: { type: "done" } }, now));
           });
         }),
       );

@@ -20,11 +20,11 @@ import type { SettleResult } from "../../engine/port.ts";
 import type { Acknowledgements, Delivery } from "./acknowledgements.ts";
 import { asError } from "./as-error.ts";
 import { type Batch, BriefBatches } from "./brief-batches.ts";
+import { leavesNothing } from "./endings.ts";
 import { takeIn } from "./holder-writes.ts";
 import type { KeyStore } from "./key-store.ts";
 import { Knocks } from "./knocks.ts";
 import type { Held, OwnLeases } from "./own-leases.ts";
-import { isAlone } from "./rules.ts";
 import type { Session } from "./sessions.ts";
 import { type KeyState, NOTHING } from "./state.ts";
 import type { Delivered, Token } from "./token.ts";
@@ -213,7 +213,7 @@ export class BriefLeases {
     const store = this.#store;
     const isGood = (): boolean => this.#leases.isGood(held);
     // A renewal may have learnt that others have come.
-    const mayWrite = isGood() && isAlone(streak.seen.state);
+    const mayWrite = isGood() && leavesNothing(streak.seen.state);
     if (mayWrite && (await store.write(key, streak.seen, NOTHING, isGood)) !== undefined) return this.#done(brief);
     const now = await store.last(key);
     if (now.sequence !== sequence && streak.isMine(now.state.lease, held.fence)) {
@@ -294,8 +294,8 @@ export class BriefLeases {
 function isPlain(state: KeyState): boolean {
   const [item] = state.items;
   if (item === undefined || state.items.length > 1 || state.kind !== "ready" || state.announced !== 0) return false;
-  if (item.id !== undefined || item.attempts > 0 || item.keepMs > 0 || item.replaceable || item.dueAt !== undefined)
-    return false;
+  if (item.id !== undefined || item.attempts > 0 || item.keepMs > 0 || item.replaceable) return false;
+  if (item.dueAt !== undefined || item.tried !== undefined) return false;
   const { more, paused, taken, cut, wanted, below, recordBelow, todo } = state;
   if (more !== false || paused || recordBelow) return false;
   return taken.length + cut.length + wanted.length + below.length + todo.length === 0;

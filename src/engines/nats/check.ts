@@ -2,9 +2,13 @@
 import { type Clock, pause } from "../../domain/clock.ts";
 import type { Finding } from "../../engine/port.ts";
 import type { ConsumerConfig, ConsumerInfo, StreamConfig } from "./api-types.ts";
+import type { Stored } from "./api-replies.ts";
+import { readable } from "./damage.ts";
+import { CUT_OFF_MS } from "./deletion.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { StoreSettings } from "./options.ts";
 import { unlike, unusable } from "./consumers.ts";
+import { damageFindings, scanStore } from "./repairs.ts";
 import { consumersOf, readRecord } from "./setup.ts";
 import { lastToken, type Subjects } from "./subjects.ts";
 import type { Wire } from "./wire.ts";
@@ -33,39 +37,69 @@ export async function check(
     return findings;
   }
   findings.push(durability(shared.config), ...differing(shared.config, settings));
-  for (const { subject, data } of await js.lastOfEach(subjects.shared, subjects.allQueueRecords)) {
-    const queue = lastToken(subject);
-    const own = subjects.of(queue);
-    const info = await patiently(clock, () => js.streamInfo(own.stream));
-    if (info === undefined) {
-      findings.push({
-        severity: "error",
-        subject: `queue ${queue}`,
-        detail: `Its stream ${own.stream} is gone, and its waiting items with it.`,
-        advice:
-          "Whoever next uses the queue makes it anew, empty. To restore it from a backup instead, stop all processes of this queue first.",
-      });
-      continue;
-    }
-    findings.push(...differing(info.config, settings));
-    const offline = info.cluster?.replicas?.filter((replica) => replica.offline === true || !replica.current) ?? [];
-    if (offline.length > 0) {
-      findings.push({
+  for (const stored of await js.lastOfEach(subjects.shared, subjects.allQueueRecords)) {
+    const found = await checkQueue(js, subjects, settings, clock, stored);
+    const now = await js.last(subjects.shared, stored.subject);
+    // What is wrong with a queue that was being deleted at the time is not wrong for long.
+    if (now?.sequence === stored.sequence) findings.push(...found);
+  }
+  return [...findings, ...damageFindings(await scanStore(js, subjects))];
+}
+
+async function checkQueue(
+  js: JetStream,
+  subjects: Subjects,
+  settings: StoreSettings,
+  clock: Clock,
+  stored: Stored,
+): Promise<readonly Finding[]> {
+  const queue = lastToken(stored.subject);
+  const own = subjects.of(queue);
+  // One that cannot be read is among the damage.
+  const [record] = readable([stored], ({ data }) => readRecord(data));
+  if (record?.deletion !== undefined) {
+    const { ts } = (await js.streamInfo(subjects.shared)) ?? {};
+    // As far as the clocks of a cluster agree; while it goes on, it writes its record again and again.
+    if (!(Date.parse(ts ?? "") - stored.at > CUT_OFF_MS)) return [];
+    return [
+      {
         severity: "warning",
         subject: `queue ${queue}`,
-        detail: `Replicas that are behind or away: ${offline.map(({ name }) => name).join(", ")}.`,
-        advice: "As long as most replicas are there, work goes on. Look after these servers.",
-      });
-    }
-    for (const [stream, wanted] of consumersOf(own, readRecord(data))) {
-      const name = wanted.durable_name;
-      const found = await patiently(clock, () => js.consumerInfo(stream, name));
-      const means =
-        stream === own.stream ? "items of that level are not handed out" : "delayed items and retries do not come due";
-      findings.push(
-        ...consumerFindings(`queue ${queue}`, `Its consumer ${name} of stream ${stream}`, means, found, wanted),
-      );
-    }
+        detail: "Its deletion was cut off.",
+        advice: `baton queue delete ${queue} brings it to its end. Whoever uses the queue again makes it usable.`,
+      },
+    ];
+  }
+  const findings: Finding[] = [];
+  const info = await patiently(clock, () => js.streamInfo(own.stream));
+  if (info === undefined) {
+    findings.push({
+      severity: "error",
+      subject: `queue ${queue}`,
+      detail: `Its stream ${own.stream} is gone, and its waiting items with it.`,
+      advice:
+        "Whoever next uses the queue makes it anew, empty. To restore it from a backup instead, stop all processes of this queue first.",
+    });
+    return findings;
+  }
+  findings.push(...differing(info.config, settings));
+  const offline = info.cluster?.replicas?.filter((replica) => replica.offline === true || !replica.current) ?? [];
+  if (offline.length > 0) {
+    findings.push({
+      severity: "warning",
+      subject: `queue ${queue}`,
+      detail: `Replicas that are behind or away: ${offline.map(({ name }) => name).join(", ")}.`,
+      advice: "As long as most replicas are there, work goes on. Look after these servers.",
+    });
+  }
+  for (const [stream, wanted] of record === undefined ? [] : consumersOf(own, record)) {
+    const name = wanted.durable_name;
+    const found = await patiently(clock, () => js.consumerInfo(stream, name));
+    const means =
+      stream === own.stream ? "items of that level are not handed out" : "delayed items and retries do not come due";
+    findings.push(
+      ...consumerFindings(`queue ${queue}`, `Its consumer ${name} of stream ${stream}`, means, found, wanted),
+    );
   }
   return findings;
 }

@@ -11,6 +11,7 @@ import { Asking } from "./asking.ts";
 import { type Coming, type Desk, RESERVED_MS, SLOW_MS, type WaitingClaim } from "./desk.ts";
 import { type Arrived, DeskStarts } from "./desk-starts.ts";
 import { Desks } from "./desks.ts";
+import { Forgotten } from "./forgotten.ts";
 import { GoingBack } from "./going-back.ts";
 import { InTurn } from "./in-turn.ts";
 import type { KeyStore } from "./key-store.ts";
@@ -21,6 +22,7 @@ import type { Pulled, Pulls } from "./pulls.ts";
 import type { KeyItem, Seen } from "./state.ts";
 import { readToken, type Token } from "./token.ts";
 import { Turns } from "./turns.ts";
+import { sendUnanswered } from "./unanswered.ts";
 import type { Wire } from "./wire.ts";
 
 /** Asks of one level at a time: with more, each would bring less. */
@@ -32,6 +34,14 @@ const REST_MS = 100;
 /** Whoever has brought something more urgent may do so again within this. */
 const URGENT_MS = 60_000;
 
+/** What has come due, or a back-off that is over. */
+export interface Due {
+  /** Takes it in, before anything is handed out; undefined: there is nothing. */
+  takeIn(): Promise<unknown> | undefined;
+  /** Nobody waits here, and nothing is in work: then nobody asks for it. */
+  withdraw(): void;
+}
+
 interface Fetched extends Arrived {
   readonly since: number;
 }
@@ -42,7 +52,7 @@ export class Claims {
   readonly #pulls: Pulls;
   readonly #wire: Wire;
   readonly #clock: Clock;
-  readonly #takeIn: () => Promise<unknown> | undefined;
+  readonly #due: Due;
   readonly #turns = new Turns();
   readonly #desks: Desks;
   readonly #asking: Asking;
@@ -57,10 +67,12 @@ export class Claims {
   #answeredAt = Number.NEGATIVE_INFINITY;
   /** The last claim came right after an answer. */
   #isQuick = false;
+  /** When a claim was last there or answered, by the monotonic clock. */
+  #leftAt = Number.NEGATIVE_INFINITY;
   /** Per level: when a pull last brought something. */
   readonly #arrivedAt: number[] = [];
-  /** Somebody's items may begin once only: nothing is started here before it is asked for, or begun before it is written. */
-  #isOnce = false;
+  /** Workers whose last claim said so: nothing is started here before it is asked for, or begun before it is written. */
+  readonly #once = new Set<string>();
   #stirred = false;
   #takingIn = false;
   #resting = false;
@@ -68,23 +80,13 @@ export class Claims {
   #timerAt = 0;
   #closed = false;
 
-  /**
-   * @param briefAfter so many keys in a row, each at once, make a worker's leases brief
-   * @param takeIn takes in what has come due, before anything is handed out; undefined: there is nothing
-   */
-  constructor(
-    store: KeyStore,
-    leases: Leases,
-    pulls: Pulls,
-    wire: Wire,
-    briefAfter: number,
-    takeIn: () => Promise<unknown> | undefined,
-  ) {
+  /** @param briefAfter so many keys in a row, each at once, make a worker's leases brief */
+  constructor(store: KeyStore, leases: Leases, pulls: Pulls, wire: Wire, briefAfter: number, due: Due) {
     this.#levels = store.levels;
     this.#leases = leases;
     this.#pulls = pulls;
     this.#wire = wire;
-    this.#takeIn = takeIn;
+    this.#due = due;
     this.#clock = store.clock;
     const rest = (): void => this.#rest();
     const stir = (): void => this.stir();
@@ -93,8 +95,10 @@ export class Claims {
     const begun = (desk: Desk, coming: Coming): void => this.#giveSoon(desk, coming);
     this.#lag = lag;
     this.#goingBack = goingBack;
-    this.#desks = new Desks((coming, held) => this.#grant(coming, held));
-    this.#asking = new Asking({ store, pulls, lag, turns: this.#turns, goingBack, rest, stir });
+    this.#desks = new Desks(this.#clock, (coming, held) => this.#grant(coming, held));
+    const stand = (level: number): void => this.#stand(level);
+    const forgotten = new Forgotten(store, () => this.#closed);
+    this.#asking = new Asking({ store, pulls, stand, lag, turns: this.#turns, goingBack, forgotten, rest, stir });
     this.#starts = new DeskStarts({ store, leases, wire, goingBack, briefAfter, rest, begun });
     this.#inTurn = new InTurn(store.levels, lag, (level, token) => this.#take(level, token), stir);
   }
@@ -118,35 +122,77 @@ export class Claims {
     return !this.#isOnce;
   }
 
+  get #isOnce(): boolean {
+    return this.#once.size > 0;
+  }
+
   claim(request: ClaimRequest): Promise<readonly Grant[]> {
     if (request.signal.aborted || this.#closed) return Promise.resolve([]);
-    if (request.once === true) this.#isOnce = true;
+    if (request.once === true) this.#once.add(request.worker);
+    else this.#once.delete(request.worker);
     return new Promise((resolve, reject) => {
-      const desk = this.#desks.of(request.worker, request.leaseMs);
-      const giveUp = (): void => claim.answer([]);
+      const now = this.#clock.monotonic();
+      const { worker, leaseMs, items: mostItems = 1 } = request;
+      const desk = this.#desks.of({ worker, leaseMs, mostItems });
+      const giveUp = (): void => {
+        leave();
+        resolve([]);
+        this.#left(false);
+      };
       const leave = (): void => {
         request.signal.removeEventListener("abort", giveUp);
         desk.claims.splice(desk.claims.indexOf(claim), 1);
-        // Will it come back?
-        this.#plan(QUICK_MS);
       };
       const claim: WaitingClaim = {
         request,
+        until: request.waitMs === undefined ? Number.POSITIVE_INFINITY : now + request.waitMs,
         answer: (grants) => {
           leave();
           resolve(grants);
+          this.#left(this.#isQuick);
         },
         refuse: (error) => {
           leave();
           reject(error);
+          this.#left(false);
         },
       };
       request.signal.addEventListener("abort", giveUp);
-      const now = this.#clock.monotonic();
       this.#isQuick = now - this.#answeredAt < QUICK_MS;
       desk.ask(claim, now);
       this.stir();
     });
+  }
+
+  /**
+   * A claim has ended. What nobody waits for any more must not wait at the server: it would be sent here, and be late for those who do.
+   * One who is quick is back in a moment, and his pulls may stand so long; one who has given up, or takes his time, is not.
+   */
+  #left(comesBack: boolean): void {
+    this.#leftAt = this.#clock.monotonic();
+    this.#plan(QUICK_MS);
+    if (!comesBack && !this.#desks.isAsked) this.#leaveServer();
+  }
+
+  /** The last lease of this process has ended. */
+  withdraw(): void {
+    if (!this.isWanted) this.#leaveServer();
+  }
+
+  #leaveServer(): void {
+    if (this.#closed) return;
+    this.#pulls.withdraw();
+    this.#due.withdraw();
+  }
+
+  /** Somebody waits for keys, or will in a moment: a pull may stand at the server for him. */
+  get isWanted(): boolean {
+    if (this.#closed) return false;
+    return this.#desks.isAsked || (this.#isQuick && this.#clock.monotonic() - this.#leftAt < QUICK_MS);
+  }
+
+  #stand(level: number): void {
+    if (this.isWanted) this.#pulls.stand(level, 1, this.#desks.waitMs);
   }
 
   /** Nothing can be handed out, and whoever waits should know why. */
@@ -161,7 +207,7 @@ export class Claims {
     const token = readToken(pulled);
     if (token === undefined) {
       // A message that Baton did not write must not keep its level from being handed out.
-      this.#wire.publish(pulled.reply, "+TERM");
+      sendUnanswered(this.#wire, pulled.reply, "+TERM");
       this.stir();
       return;
     }
@@ -237,7 +283,8 @@ export class Claims {
   /** The next item of a key that was just settled, under a lease that was made with it. */
   reserve(held: Held): void {
     const since = this.#clock.monotonic();
-    this.#desks.of(held.worker, held.session.leaseMs).add({
+    const { worker, session, mostItems } = held;
+    this.#desks.of({ worker, leaseMs: session.leaseMs, mostItems }).add({
       level: held.item?.level ?? 0,
       since,
       isFetched: false,
@@ -360,7 +407,7 @@ export class Claims {
 
   #serve(): void {
     if (this.#closed || this.#desks.size === 0 || this.#takingIn) return;
-    const takingIn = this.#takeIn();
+    const takingIn = this.#due.takeIn();
     if (takingIn !== undefined) {
       this.#takingIn = true;
       void takingIn
@@ -433,6 +480,7 @@ export class Claims {
     this.#timer = undefined;
     if (this.#closed) return;
     const now = this.#clock.monotonic();
+    this.withdraw();
     for (const { token } of this.#fetched.filter(({ since }) => now - since >= QUICK_MS)) this.#goingBack.add(token);
     this.#fetched = this.#fetched.filter(({ since }) => now - since < QUICK_MS);
     const next = Math.min(

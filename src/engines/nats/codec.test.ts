@@ -17,6 +17,8 @@ const ITEM: KeyItem = {
   keepMs: 1_000,
   replaceable: true,
   dueAt: 1_700_000_001_000,
+  tried: [{ end: "failed", attempt: 2, at: 1_700_000_000_500, worker: "w", failure: { message: "é", code: "E" } }],
+  losses: 1,
 };
 
 const LEASE: StateLease = {
@@ -28,6 +30,8 @@ const LEASE: StateLease = {
   nonce: "abc2",
   progress: 0.25,
   cancelRequested: true,
+  covered: 3,
+  toCancel: ["abc4"],
 };
 
 const FULL: KeyState = {
@@ -41,6 +45,7 @@ const FULL: KeyState = {
   more: "closing",
   line: 1,
   paused: true,
+  alone: 2,
   lease: LEASE,
   wanted: [LEASE, { ...LEASE, nonce: "abc5" }],
   below: [3, 4],

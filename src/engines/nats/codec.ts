@@ -4,19 +4,14 @@
  */
 import type { Failure } from "../../domain/failure.ts";
 import type { Payload } from "../../domain/payload.ts";
+import type { Attempts } from "../../engine/attempts.ts";
 import type { Outcome } from "../../engine/port.ts";
+import { fenceOf } from "./fence-room.ts";
 import { ownJson } from "./own-json.ts";
-import {
-  FENCES_PER_MESSAGE,
-  type KeyItem,
-  type KeyState,
-  type Kind,
-  NOTHING,
-  type StateLease,
-  type Todo,
-} from "./state.ts";
+import { type KeyItem, type KeyState, type Kind, NOTHING, type StateLease, type Todo } from "./state.ts";
 
 const LINE_END = 0x0a;
+const NONE: readonly string[] = [];
 
 interface ItemLine {
   u: string;
@@ -29,6 +24,8 @@ interface ItemLine {
   k?: number;
   r?: 1;
   d?: number;
+  f?: Attempts;
+  x?: number;
   p: PayloadLine;
 }
 
@@ -44,6 +41,8 @@ interface LeaseLine {
   n: string;
   g?: number;
   c?: 1;
+  v?: number;
+  x?: readonly string[];
 }
 
 interface TodoLine {
@@ -65,6 +64,7 @@ interface StateLine {
   m?: 1 | 2;
   ll?: number;
   p?: 1;
+  al?: number;
   c?: LeaseLine;
   wa?: LeaseLine[];
   b?: readonly number[];
@@ -94,6 +94,7 @@ class BodyReader {
   take([type, length, isBytes]: PayloadLine): Payload {
     const from = this.#at;
     this.#at += length;
+    if (this.#at > this.#data.length) throw new TypeError("its payload is cut off");
     if (isBytes === 1) return { type, body: new Uint8Array(this.#data.subarray(from, this.#at)) };
     return { type, body: this.#data.toString("utf8", from, this.#at) };
   }
@@ -115,6 +116,7 @@ export function encodeState(state: KeyState): Uint8Array | string {
   if (state.more !== false) line += state.more === true ? ',"m":1' : ',"m":2';
   if (state.line !== NOTHING.line) line += `,"ll":${state.line}`;
   if (state.paused) line += ',"p":1';
+  if (state.alone > 0) line += `,"al":${state.alone}`;
   if (state.lease !== undefined) line += `,"c":${leaseText(state.lease)}`;
   if (state.wanted.length > 0) line += `,"wa":[${state.wanted.map(leaseText).join(",")}]`;
   if (state.below.length > 0) line += `,"b":${JSON.stringify(state.below)}`;
@@ -152,9 +154,11 @@ export function lineOf(item: KeyItem): string | undefined {
 const PLAIN_TYPE = /^[\w.+/;= -]*$/;
 
 /** Nothing has to be said of it but what it is, and how often it was tried: by far the most are like this. */
-function isBare({ id, headers, keepMs, replaceable, dueAt, payload }: KeyItem): boolean {
+function isBare({ id, headers, keepMs, replaceable, dueAt, tried, losses, payload }: KeyItem): boolean {
   const isUsual = id === undefined && headers === undefined && dueAt === undefined && !replaceable && keepMs === 0;
-  return isUsual && typeof payload.body === "string" && PLAIN_TYPE.test(payload.type);
+  return (
+    isUsual && tried === undefined && losses === 0 && typeof payload.body === "string" && PLAIN_TYPE.test(payload.type)
+  );
 }
 
 /** The same as JSON would make of its line, at a quarter of the cost. */
@@ -166,6 +170,7 @@ function bareText({ unique, level, submittedAt, payload: { type, body }, place, 
 
 export function decodeState(data: Uint8Array, sequence: number): KeyState {
   const { line, bodies } = split<StateLine>(data);
+  checkState(line);
   return {
     kind: line.k,
     nonce: line.n ?? line.i?.[0]?.u ?? "",
@@ -177,6 +182,7 @@ export function decodeState(data: Uint8Array, sequence: number): KeyState {
     more: line.m === undefined ? false : line.m === 1 || "closing",
     line: line.ll ?? NOTHING.line,
     paused: line.p === 1,
+    alone: line.al ?? 0,
     lease: line.c === undefined ? undefined : readLease(line.c, sequence),
     wanted: line.wa?.map((wish) => readLease(wish, 0)) ?? NOTHING.wanted,
     below: line.b ?? NOTHING.below,
@@ -207,6 +213,7 @@ export function encodeWith(extra: object, item: KeyItem): Uint8Array | string {
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 export function decodeWith<T extends object>(data: Uint8Array): { readonly extra: T; readonly item: KeyItem } {
   const { line, bodies } = split<{ extra: T; item: ItemLine }>(data);
+  checkExtra(line);
   return { extra: line.extra, item: readItem(line.item, bodies, 0) };
 }
 
@@ -220,6 +227,7 @@ export function encodeOutcome(extra: object, outcome: Outcome | undefined): Uint
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 export function decodeOutcome<T extends object>(data: Uint8Array): { readonly extra: T; readonly outcome?: Outcome } {
   const { line, bodies } = split<{ extra: T; outcome?: TodoLine["outcome"] }>(data);
+  checkExtra(line);
   return line.outcome === undefined
     ? { extra: line.extra }
     : { extra: line.extra, outcome: readOutcome(line.outcome, bodies) };
@@ -244,7 +252,32 @@ function bytesOf(line: string, parts: readonly Payload["body"][]): Uint8Array {
 function split<T>(data: Uint8Array): { readonly line: T; readonly bodies: BodyReader } {
   const buffer = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   const end = buffer.indexOf(LINE_END);
-  return { line: ownJson<T>(buffer.toString("utf8", 0, end)), bodies: new BodyReader(buffer, end + 1) };
+  if (end === -1) throw new TypeError("it has no line end");
+  const line = ownJson<T>(buffer.toString("utf8", 0, end));
+  if (typeof line !== "object" || line === null) throw new TypeError("it is no JSON object");
+  return { line, bodies: new BodyReader(buffer, end + 1) };
+}
+
+const KINDS: ReadonlySet<string> = new Set<Kind>(["ready", "running", "held", "parked", "idle"]);
+
+/** What every step relies on. Anybody may publish: JSON that is something else must not be taken for a key. */
+function checkState({ k, i, c }: StateLine): void {
+  if (!KINDS.has(k)) throw new TypeError("it says no state of a key");
+  const needsItem = k === "ready" || k === "running";
+  if (needsItem && (!Array.isArray(i) || i.length === 0)) throw new TypeError(`it is ${k} without an item`);
+  const needsLease = k === "running" || k === "held";
+  if (needsLease && (typeof c?.s !== "string" || typeof c.n !== "string" || typeof c.l !== "number"))
+    throw new TypeError(`it is ${k} without a lease`);
+}
+
+function checkExtra({ extra }: { readonly extra: unknown }): void {
+  const isThere = typeof extra === "object" && extra !== null && "key" in extra && typeof extra.key === "string";
+  if (!isThere) throw new TypeError("it names no key");
+}
+
+function checkItem({ u, l, t, p }: ItemLine): void {
+  if (typeof u === "string" && typeof l === "number" && typeof t === "number" && Array.isArray(p)) return;
+  throw new TypeError("it has no item where one belongs");
 }
 
 function itemLine(item: KeyItem, bodies: Bodies): ItemLine {
@@ -256,6 +289,8 @@ function itemLine(item: KeyItem, bodies: Bodies): ItemLine {
   if (item.keepMs !== 0) line.k = item.keepMs;
   if (item.replaceable) line.r = 1;
   if (item.dueAt !== undefined) line.d = item.dueAt;
+  if (item.tried !== undefined) line.f = item.tried;
+  if (item.losses !== 0) line.x = item.losses;
   return line;
 }
 
@@ -272,6 +307,8 @@ class KeptItem implements KeyItem {
   readonly keepMs: number;
   readonly replaceable: boolean;
   readonly dueAt: number | undefined;
+  readonly tried: Attempts | undefined;
+  readonly losses: number;
   #text: string | undefined;
 
   constructor(item: KeyItem) {
@@ -286,6 +323,8 @@ class KeptItem implements KeyItem {
     this.keepMs = item.keepMs;
     this.replaceable = item.replaceable;
     this.dueAt = item.dueAt;
+    this.tried = item.tried;
+    this.losses = item.losses;
   }
 
   text(): string {
@@ -300,6 +339,7 @@ export function placed(item: KeyItem, place: number): KeyItem {
 }
 
 function readItem(line: ItemLine, bodies: BodyReader, sequence: number): KeyItem {
+  checkItem(line);
   return new KeptItem({
     unique: line.u,
     id: line.i,
@@ -312,20 +352,25 @@ function readItem(line: ItemLine, bodies: BodyReader, sequence: number): KeyItem
     keepMs: line.k ?? 0,
     replaceable: line.r === 1,
     dueAt: line.d,
+    tried: line.f,
+    losses: line.x ?? 0,
   });
 }
 
-function leaseText({ session, worker, since, leaseMs, nonce, fence, progress, cancelRequested }: StateLease): string {
+function leaseText({ session, worker, since, leaseMs, nonce, fence, ...lease }: StateLease): string {
+  const { progress, cancelRequested, covered, toCancel } = lease;
   const rest =
     (fence === 0 ? "" : `,"f":${fence}`) +
     (progress === undefined ? "" : `,"g":${progress}`) +
-    (cancelRequested ? ',"c":1' : "");
+    (cancelRequested ? ',"c":1' : "") +
+    (covered === 1 ? "" : `,"v":${covered}`) +
+    (toCancel.length === 0 ? "" : `,"x":${JSON.stringify(toCancel)}`);
   return `{"s":"${session}","w":${JSON.stringify(worker)},"t":${since},"l":${leaseMs},"n":"${nonce}"${rest}}`;
 }
 
 function readLease(line: LeaseLine, sequence: number): StateLease {
   return {
-    fence: line.f ?? sequence * FENCES_PER_MESSAGE,
+    fence: line.f ?? fenceOf(sequence),
     session: line.s,
     worker: line.w,
     since: line.t,
@@ -333,6 +378,8 @@ function readLease(line: LeaseLine, sequence: number): StateLease {
     nonce: line.n,
     progress: line.g,
     cancelRequested: line.c === 1,
+    covered: line.v ?? 1,
+    toCancel: line.x ?? NONE,
   };
 }
 

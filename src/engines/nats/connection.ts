@@ -2,19 +2,12 @@
 import { readFileSync } from "node:fs";
 import { connect as connectSocket } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
-import {
-  type Authenticator,
-  connect,
-  credsAuthenticator,
-  type Msg,
-  type NatsConnection,
-  nkeyAuthenticator,
-  type NodeConnectionOptions,
-  PermissionViolationError,
-} from "@nats-io/transport-node";
+import type { Authenticator, Msg, NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node";
 import { systemClock } from "../../domain/clock.ts";
 import { BatonError, InvalidInput } from "../../domain/errors.ts";
-import type { NatsOptions } from "./options.ts";
+import { isError } from "../../domain/realms.ts";
+import { loadNats } from "./client-library.ts";
+import { checkNatsOptions, type NatsOptions } from "./options.ts";
 import { Outbox } from "./outbox.ts";
 import { isNewEnough, NoJetStream, ServerTooOld } from "./versions.ts";
 import type { Delivery, Denied, Subscription, Wire } from "./wire.ts";
@@ -24,7 +17,10 @@ const PROBE_MS = 2_000;
 const EMPTY = new Uint8Array(0);
 const ACK_PREFIX = "$JS.ACK.";
 
-export async function openConnection(options: NatsOptions): Promise<NatsConnection> {
+/** @param pingMs how often a silent server is asked for a sign of life; the client's default is two minutes */
+export async function openConnection(options: NatsOptions, pingMs?: number): Promise<NatsConnection> {
+  checkNatsOptions(options);
+  const library = await loadNats();
   const settings: NodeConnectionOptions = {
     servers: [...options.servers],
     name: "baton",
@@ -36,12 +32,13 @@ export async function openConnection(options: NatsOptions): Promise<NatsConnecti
     ...(options.user === undefined ? {} : { user: options.user, pass: options.password ?? "" }),
     ...(options.token === undefined ? {} : { token: options.token }),
     ...(options.tls === undefined ? {} : { tls: tlsOf(options.tls) }),
-    ...authenticatorOf(options),
+    ...authenticatorOf(options, library),
+    ...(pingMs === undefined ? {} : { pingInterval: pingMs }),
   };
   try {
-    return await connect(settings);
+    return await library.connect(settings);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = isError(cause) ? cause.message : String(cause);
     throw new BatonError(
       "STORE_UNAVAILABLE",
       `No NATS server could be reached at ${options.servers.join(", ")}: ${reason}. Nothing was done. ` +
@@ -59,20 +56,21 @@ function tlsOf({ ca, cert, key }: NonNullable<NatsOptions["tls"]>): NonNullable<
   };
 }
 
-function authenticatorOf({ nkey, creds }: NatsOptions): { authenticator?: Authenticator } {
-  if (creds !== undefined) return { authenticator: credsOf(creds) };
+function authenticatorOf(
+  { nkey, creds }: NatsOptions,
+  { credsAuthenticator, nkeyAuthenticator }: Awaited<ReturnType<typeof loadNats>>,
+): { authenticator?: Authenticator } {
+  if (creds !== undefined) {
+    readSecret(creds, "creds");
+    // Read anew at every connection, because such files are replaced while processes run.
+    return { authenticator: credsAuthenticator(() => readSecret(creds, "creds")) };
+  }
   if (nkey !== undefined) {
     const seed = /S[A-Z0-9]{57}/.exec(new TextDecoder().decode(readSecret(nkey, "nkey")))?.[0];
     if (seed === undefined) throw new InvalidInput("nkey", nkey, "a file with the seed of an nkey");
     return { authenticator: nkeyAuthenticator(new TextEncoder().encode(seed)) };
   }
   return {};
-}
-
-/** Read anew at every connection, because such files are replaced while processes run. */
-function credsOf(file: string): Authenticator {
-  readSecret(file, "creds");
-  return credsAuthenticator(() => readSecret(file, "creds"));
 }
 
 function readSecret(file: string, what: string): Uint8Array {
@@ -154,7 +152,15 @@ export function wireOf(connection: NatsConnection, own: boolean): Wire {
           }
         },
       });
-      return { unsubscribe: () => subscription.unsubscribe() };
+      return {
+        unsubscribe: () => subscription.unsubscribe(),
+        drain: () => {
+          // What was published before goes out before.
+          outbox.flush();
+          // A connection that is gone has no interest left to be withdrawn.
+          subscription.drain().catch(() => undefined);
+        },
+      };
     },
     watch(listener) {
       listeners.add(listener);
@@ -216,7 +222,9 @@ async function listen(
   tell: (up: boolean) => void,
   deny: (denied: Denied) => void,
 ): Promise<void> {
-  for await (const status of connection.status()) {
+  const statuses = connection.status();
+  const { PermissionViolationError } = await loadNats();
+  for await (const status of statuses) {
     if (status.type === "disconnect") tell(false);
     else if (status.type === "reconnect") tell(true);
     else if (status.type === "error" && status.error instanceof PermissionViolationError) deny(status.error);

@@ -5,7 +5,7 @@ import type { JetStream } from "./jetstream.ts";
 import { Lost } from "./requests.ts";
 
 /** A delivery that is not taken up for so long goes to somebody else: its receiver is gone, or stopped. */
-const ACK_WAIT_NS = 1e9;
+export const ACK_WAIT_MS = 1_000;
 /** Pulls that wait at one consumer: one per process and level. */
 const MOST_WAITING = 4_096;
 const MOST_PENDING = 50_000;
@@ -30,7 +30,7 @@ export function consumerConfig(name: string, filter: string, paused = false): Co
     durable_name: name,
     filter_subject: filter,
     ack_policy: "explicit",
-    ack_wait: ACK_WAIT_NS,
+    ack_wait: ACK_WAIT_MS * 1e6,
     max_deliver: -1,
     max_ack_pending: MOST_PENDING,
     max_waiting: MOST_WAITING,

@@ -1,7 +1,7 @@
 /** How many items a key and a queue hold. */
 import type { KeyStore } from "./key-store.ts";
 import type { JetStream } from "./jetstream.ts";
-import type { KeyState } from "./state.ts";
+import { coveredOf, type KeyState } from "./state.ts";
 import type { QueueSubjects } from "./subjects.ts";
 
 /** A total that is far from a limit is believed for so long. */
@@ -30,10 +30,18 @@ export class Counts {
     this.#exact = exact;
   }
 
-  /** Items of a key that wait or are delayed. */
-  async behind(key: string): Promise<number> {
-    const [{ state }, delayed] = await Promise.all([this.#store.peek(key), this.delayed(key)]);
-    return (await this.waiting(key, state)) + delayed;
+  /** Items of a key that wait or are delayed; without those that a lease covers, if told so. */
+  async behind(key: string, isUncovered = false): Promise<number> {
+    const [{ state }, delayed, due] = await Promise.all([this.#store.peek(key), this.delayed(key), this.due(key)]);
+    const covered = isUncovered ? Math.max(0, coveredOf(state) - 1) : 0;
+    return (await this.waiting(key, state)) + delayed + due - covered;
+  }
+
+  /** Those that have come due, and that nobody has brought to the key yet. */
+  async due(key: string): Promise<number> {
+    let count = 0;
+    for await (const _ of this.#store.receipts.due(this.#subjects.due(key))) count += 1;
+    return count;
   }
 
   async delayed(key: string): Promise<number> {

@@ -10,6 +10,7 @@ import { textOf, tokenOf } from "./key-token.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { Limits } from "./limits.ts";
 import type { FoundReceipt, Receipt } from "./receipts.ts";
+import { partlyWritten } from "./requests.ts";
 import type { KeyItem } from "./state.ts";
 
 /** How long a submission of the same id is given before its reservation is taken over. */
@@ -51,7 +52,7 @@ export class Deduplication {
         await receipts.forget(reserved);
         return result;
       }
-      const other = await this.#confirm(id, receipt, reserved);
+      const other = await this.#confirm(id, receipt, reserved).catch(partlyWritten);
       if (other === undefined || other.unique === item.unique) return result;
       if (other.pending === undefined) return duplicate(id, other);
     }

@@ -1,5 +1,6 @@
 /** Starts keys for the desks that want them. */
 import type { Clock } from "../../domain/clock.ts";
+import { Damaged } from "./damage.ts";
 import type { Coming, Desk } from "./desk.ts";
 import type { GoingBack } from "./going-back.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
@@ -7,6 +8,7 @@ import type { Leases } from "./leases.ts";
 import type { Held } from "./own-leases.ts";
 import type { KeyItem, Seen } from "./state.ts";
 import type { Token } from "./token.ts";
+import { sendUnanswered } from "./unanswered.ts";
 import type { Wire } from "./wire.ts";
 
 export interface Arrived {
@@ -75,7 +77,7 @@ export class DeskStarts {
     const { store, leases, begun } = this.#parts;
     const { level } = item;
     const isUrgentReady = isLooked ? store.isReadyAbove(level).catch(() => false) : undefined;
-    const first = leases.startFirst(key, item, desk.worker, desk.leaseMs);
+    const first = leases.startFirst(key, item, desk);
     if (first === undefined) return undefined;
     const since = this.#clock.monotonic();
     const coming: Coming = { level, since, isFetched: false, isFirst: false, held: undefined, isUnwanted: false };
@@ -111,14 +113,18 @@ export class DeskStarts {
   }
 
   /** Tells what has begun; undefined: there is nothing to be given out. */
-  #start(token: Token, { worker, leaseMs, ahead }: Desk, tell: (held: Held | undefined) => void): void {
-    const fail = (): void => {
-      // It is delivered again, to whoever asks then.
-      this.#parts.rest();
+  #start(token: Token, desk: Desk, tell: (held: Held | undefined) => void): void {
+    const fail = (error: unknown): void => {
+      // It is delivered again, to whoever asks then: at once, unless the key cannot be read, which says nothing about the others.
+      if (!(error instanceof Damaged)) {
+        this.#parts.goingBack.add(token);
+        this.#parts.rest();
+      }
       tell(undefined);
     };
-    this.#parts.leases.start(token, worker, leaseMs, ahead.run >= this.#parts.briefAfter).then((held) => {
-      if (held !== undefined && held.item?.id === undefined) tell(held);
+    this.#parts.leases.start(token, desk, desk.ahead.run >= this.#parts.briefAfter).then((held) => {
+      if (held !== undefined && held.item?.id === undefined && held.behind.every(({ id }) => id === undefined))
+        tell(held);
       else this.#lookAt(token, held).then(tell, fail);
     }, fail);
   }
@@ -132,10 +138,13 @@ export class DeskStarts {
       if (found.state.brief === token.seen.sequence) return undefined;
       // Still what the key is known by, but not for this try: it comes back.
       if (announcedBy(found) === token.seen.sequence) goingBack.add(token);
-      else if (token.delivery !== undefined) wire.publish(token.delivery.reply, "+ACK");
+      else if (token.delivery !== undefined) sendUnanswered(wire, token.delivery.reply, "+ACK");
       return undefined;
     }
-    if (!(await store.isVoid(held.item))) return held;
+    const [isVoid, behind] = await Promise.all([store.isVoid(held.item), store.untilVoid(held.behind)]);
+    if (!isVoid && behind.length === held.behind.length) return held;
+    // Nothing is to be covered that is not handed out: whoever cancels it would be told that it may have begun.
+    if (!isVoid) return (await leases.narrow(held)) ? held : undefined;
     // What is not to run is dropped without a word.
     await leases.drop(held);
     return undefined;

@@ -1,5 +1,6 @@
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { Ahead, QUICK_MS } from "./ahead.ts";
+import type { Claimant } from "./lease-starts.ts";
 import type { Held } from "./own-leases.ts";
 
 /** A grant that was made in advance is given back when nobody asks for it: whoever is quick would have. */
@@ -10,6 +11,8 @@ export const SLOW_MS = 1_000;
 /** A call that waits for keys. */
 export interface WaitingClaim {
   readonly request: ClaimRequest;
+  /** When it gives up, by the monotonic clock; infinity: that is not known. */
+  readonly until: number;
   readonly answer: (grants: readonly Grant[]) => void;
   readonly refuse: (error: Error) => void;
 }
@@ -31,8 +34,10 @@ export interface Coming {
 export class Desk {
   readonly worker: string;
   readonly leaseMs: number;
+  /** Of a run. */
+  readonly mostItems: number;
   readonly claims: WaitingClaim[] = [];
-  readonly ahead: Ahead = new Ahead();
+  readonly ahead: Ahead;
   /** What the claim that is first is answered with, at the end of the turn. */
   readonly giving: Grant[] = [];
   /** Submitted here, and being started by the same write. */
@@ -49,9 +54,12 @@ export class Desk {
   /** Of the last answer: keys that were fetched for it. The others went on by themselves. */
   #fetched = 0;
 
-  constructor(worker: string, leaseMs: number, grant: (coming: Coming, held: Held) => Grant) {
+  constructor({ worker, leaseMs, mostItems }: Claimant, grant: (coming: Coming, held: Held) => Grant) {
     this.worker = worker;
     this.leaseMs = leaseMs;
+    this.mostItems = mostItems;
+    // A worker that asks for runs asks for keys ahead, too.
+    this.ahead = new Ahead(mostItems === 1);
     this.#grant = grant;
   }
 

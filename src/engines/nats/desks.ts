@@ -1,17 +1,35 @@
 /** The desks of this process's workers, taken together. */
+import type { Clock } from "../../domain/clock.ts";
 import type { Grant } from "../../engine/port.ts";
 import { QUICK_MS } from "./ahead.ts";
 import { type Coming, Desk } from "./desk.ts";
+import type { Claimant } from "./lease-starts.ts";
 import type { Held } from "./own-leases.ts";
 
 export class Desks {
   readonly #desks = new Map<string, Desk>();
   /** Most processes have one worker. */
   #last: Desk | undefined;
+  readonly #clock: Clock;
   readonly #grant: (coming: Coming, held: Held) => Grant;
 
-  constructor(grant: (coming: Coming, held: Held) => Grant) {
+  constructor(clock: Clock, grant: (coming: Coming, held: Held) => Grant) {
+    this.#clock = clock;
     this.#grant = grant;
+  }
+
+  /** A claim waits. */
+  get isAsked(): boolean {
+    for (const { claims } of this.#desks.values()) if (claims.length > 0) return true;
+    return false;
+  }
+
+  /** So long the most patient of those who wait will wait; infinity: that is not known. */
+  get waitMs(): number {
+    if (!this.isAsked) return Number.POSITIVE_INFINITY;
+    let until = 0;
+    for (const { claims } of this.#desks.values()) for (const claim of claims) until = Math.max(until, claim.until);
+    return Math.max(0, until - this.#clock.monotonic());
   }
 
   get size(): number {
@@ -22,13 +40,14 @@ export class Desks {
     return this.#desks.values();
   }
 
-  of(worker: string, leaseMs: number): Desk {
+  of(claimant: Claimant): Desk {
+    const { worker, leaseMs, mostItems } = claimant;
     let desk = this.#last;
-    if (desk?.worker === worker && desk.leaseMs === leaseMs) return desk;
-    const name = `${leaseMs} ${worker}`;
+    if (desk?.worker === worker && desk.leaseMs === leaseMs && desk.mostItems === mostItems) return desk;
+    const name = `${leaseMs} ${mostItems} ${worker}`;
     desk = this.#desks.get(name);
     if (desk === undefined) {
-      desk = new Desk(worker, leaseMs, this.#grant);
+      desk = new Desk(claimant, this.#grant);
       this.#desks.set(name, desk);
     }
     this.#last = desk;

@@ -1,8 +1,8 @@
 /** Frees keys whose lease is over. */
 import { pause } from "../../domain/clock.ts";
+import { end, type Ended, expire } from "./endings.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { Held } from "./own-leases.ts";
-import { end, type Ended, expire } from "./rules.ts";
 import type { Sessions } from "./sessions.ts";
 import { isSpent, type KeyState, type Seen, type StateLease } from "./state.ts";
 import type { Token } from "./token.ts";
@@ -68,7 +68,9 @@ export class Freeing {
     await this.#surely(() =>
       this.#letGo(key, ({ sequence, state }, now) => {
         if (sequence === before || sequence === 0 || isSpent(state)) return state;
-        return state.lease?.nonce === nonce ? without(state, end(state, { type: "release" }, now)) : undefined;
+        return state.lease?.nonce === nonce
+          ? without(state, end(key, state, { ending: { type: "unused" } }, now))
+          : undefined;
       }),
     );
   }
@@ -93,6 +95,6 @@ export class Freeing {
 }
 
 /** A key whose lease has ended so. */
-export function without(state: KeyState, { items, todo }: Ended): KeyState {
-  return { ...state, items, lease: undefined, todo: [...state.todo, ...todo] };
+export function without(state: KeyState, { items, todo, alone }: Ended): KeyState {
+  return { ...state, items, alone, lease: undefined, todo: [...state.todo, ...todo] };
 }

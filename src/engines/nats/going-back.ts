@@ -1,6 +1,7 @@
 /** Keys that were not started here, until the server has them again. */
 import type { KeyStore } from "./key-store.ts";
 import type { Token } from "./token.ts";
+import { sendUnanswered } from "./unanswered.ts";
 import type { Wire } from "./wire.ts";
 
 export class GoingBack {
@@ -30,7 +31,7 @@ export class GoingBack {
   add({ delivery }: Token): void {
     if (delivery === undefined) return;
     if (this.#closed) {
-      this.#wire.publish(delivery.reply, "-NAK");
+      sendUnanswered(this.#wire, delivery.reply, "-NAK");
       return;
     }
     const back: Promise<void> = this.#store.js

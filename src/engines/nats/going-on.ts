@@ -1,7 +1,7 @@
 /** Whether this process goes on with a key that it settles, and with how many it is about to. */
 import type { Clock } from "../../domain/clock.ts";
 import { PassingSet } from "../../domain/passing.ts";
-import type { Ending } from "../../engine/port.ts";
+import type { LeaseEnding } from "./endings.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { Held } from "./own-leases.ts";
 
@@ -45,12 +45,15 @@ export class GoingOn {
     return level;
   }
 
-  may(held: Held, { type }: Ending): boolean {
+  may(held: Held, { type }: LeaseEnding): boolean {
     return (
       !this.#closed &&
+      // A worker that asks for runs goes on within them, and claims the next.
+      held.mostItems === 1 &&
       // One that is tried again, or given back, goes behind the keys that are ready.
       type !== "retry" &&
       type !== "release" &&
+      type !== "unused" &&
       this.#hooks.goesOn(held.item?.level ?? 0, this.#held.has(held)) &&
       held.streak.lasts(this.#clock.monotonic()) &&
       !held.session.dead

@@ -1,8 +1,9 @@
 /** What the application gets to see of a lease. */
-import type { Grant, Lease } from "../../engine/port.ts";
+import type { Grant, Item, Lease } from "../../engine/port.ts";
 import { textOf } from "./key-token.ts";
 import type { Held } from "./own-leases.ts";
 import { itemId } from "./receipts.ts";
+import type { KeyItem } from "./state.ts";
 
 export interface Names {
   readonly queue: string;
@@ -13,25 +14,27 @@ export function leaseOf(held: Held, queue: string, key: string = textOf(held.key
   return { queue, key, fence: held.fence, since: held.since, handle: held };
 }
 
-export function grantOf(held: Held, { queue, levelName }: Names): Grant {
-  const { item } = held;
+export function grantOf(held: Held, names: Names): Grant {
+  const { item, behind } = held;
   if (item === undefined) throw new Error("A lease of work has no item.");
   const key = textOf(held.key);
+  const given = (one: KeyItem, attempt: number): Item => itemOf(one, attempt, held.key, key, names);
+  const grant = { lease: leaseOf(held, names.queue, key), item: given(item, item.attempts) };
+  return behind.length === 0 ? grant : { ...grant, behind: behind.map((one) => given(one, one.attempts + 1)) };
+}
+
+function itemOf(item: KeyItem, attempt: number, token: string, key: string, { queue, levelName }: Names): Item {
+  const { level, payload, headers, submittedAt, losses } = item;
   return {
-    lease: leaseOf(held, queue, key),
-    item: {
-      id: itemId(item, held.key),
-      queue,
-      key,
-      level: levelName(item.level),
-      // What the handler does with its bytes is its own affair.
-      payload: {
-        type: item.payload.type,
-        body: typeof item.payload.body === "string" ? item.payload.body : item.payload.body.slice(),
-      },
-      headers: item.headers,
-      submittedAt: item.submittedAt,
-      attempt: item.attempts,
-    },
+    id: itemId(item, token),
+    queue,
+    key,
+    level: levelName(level),
+    // What the handler does with its bytes is its own affair.
+    payload: { type: payload.type, body: typeof payload.body === "string" ? payload.body : payload.body.slice() },
+    headers,
+    submittedAt,
+    attempt,
+    ...(losses === 0 ? {} : { losses }),
   };
 }

@@ -23,13 +23,15 @@ export interface HoldParts {
   readonly clock: Clock;
   /** Fires when the engine closes. */
   readonly closing: AbortSignal;
+  /** Fires when the queue is deleted: with it goes whatever is said of who waits, and nothing has to be taken back. */
+  readonly gone: AbortSignal;
 }
 
 /** Waits until it has the key or the signal fires; one that has fired before makes it a try. */
 export async function holdKey(parts: HoldParts, request: HoldRequest): Promise<Lease | undefined> {
   const { leases } = parts;
   const key = tokenOf(request.key);
-  const over = AbortSignal.any([request.signal, parts.closing]);
+  const over = AbortSignal.any([request.signal, parts.closing, parts.gone]);
   if (over.aborted) return await leases.hold(key, await leases.wish(request), "try");
   const bell = new Bell(parts.clock);
   // Heard from before the first look.
@@ -40,6 +42,7 @@ export async function holdKey(parts: HoldParts, request: HoldRequest): Promise<L
     for (;;) {
       const lease = await waiting.look();
       if (lease !== undefined) return lease;
+      if (parts.gone.aborted) return undefined;
       if (over.aborted) return await waiting.leave();
       await bell.next(waiting.isTroubled ? AGAIN_MS : SAFETY_MS);
     }
@@ -111,11 +114,11 @@ class WaitingHold {
   }
 
   async #leaveSurely(wish: Wish): Promise<void> {
-    const { leases, clock, closing } = this.#parts;
-    while (!closing.aborted) {
+    const { leases, clock, closing, gone } = this.#parts;
+    while (!closing.aborted && !gone.aborted) {
       try {
         const lease = await leases.hold(this.#key, wish, "leave");
-        if (lease !== undefined) await leases.settle(lease, { type: "release" });
+        if (lease !== undefined) await leases.settle({ lease, ending: { type: "release" } });
         return;
       } catch {
         await pause(clock, AGAIN_MS);

@@ -1,8 +1,9 @@
+import "../../domain/node-version.ts";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Engine } from "../../engine/port.ts";
 import { checkServers, openConnection, wireOf } from "./connection.ts";
 import { NatsEngine } from "./engine.ts";
-import { type NatsOptions, parseNatsUrl, type StoreOptions } from "./options.ts";
+import { type NatsOptions, parseNatsUrl, parseStoreOptions, type StoreOptions } from "./options.ts";
 
 export type { NatsOptions, StoreOptions };
 export type { TlsOptions } from "./options.ts";
@@ -26,6 +27,7 @@ export async function natsEngine(options: NatsOptions): Promise<Engine> {
 
 /** On a connection that the application has, and keeps: closing the engine leaves it open. */
 export async function natsEngineOn(connection: NatsConnection, options: StoreOptions = {}): Promise<Engine> {
+  parseStoreOptions(options);
   await checkServers(connection);
   return new NatsEngine({ wire: wireOf(connection, false), options, random });
 }

@@ -1,4 +1,5 @@
 /** The JetStream API, as far as the engine uses it. Statuses and error codes end here; above are values and errors. */
+import { type Clock, pause, type Timer } from "../../domain/clock.ts";
 import { asError } from "./as-error.ts";
 import {
   ApiError,
@@ -21,7 +22,7 @@ import {
 import type { ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo } from "./api-types.ts";
 import { type PutOptions, putHeaders } from "./headers.ts";
 import { ownJson, textOfBytes } from "./own-json.ts";
-import { Lost, type Message, type Requests, Unserved } from "./requests.ts";
+import { Lost, type Message, type Requests, SwitchedOff, Unserved } from "./requests.ts";
 import type { Delivery, ServerFacts } from "./wire.ts";
 
 /** Is told a subject, or what was asked of the API, that nobody serves. True: it was gone, and has been made anew. */
@@ -29,8 +30,17 @@ export type Restore = (what: string) => Promise<boolean>;
 
 /** Of the server itself, not of another one that it passes requests on to. */
 const OWN_API = "$JS.API";
-/** Of requests that can be repeated. */
-const MOST_TRIES = 8;
+/** Requests that can be repeated are, for so long: a cluster that has lost a leader needs four to ten seconds to choose another one… */
+const PATIENCE_MS = 15_000;
+/** …and at least so often. */
+const LEAST_TRIES = 8;
+/** Between two tries: twice as long each time, and never so long that whoever waits would wait for this rather than for the server. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 250;
+/** Far longer than a leader takes to answer. */
+const AGAIN_MS = 400;
+/** A server that says so often, one after the other, that it has no JetStream is not just starting. */
+const OFF_TRIES = 3;
 /** Messages that are asked for together, the bytes of their names, and how much comes at a time. */
 const PAGE = 256;
 const PAGE_BYTES = 65_536;
@@ -46,8 +56,10 @@ interface Batch {
 export class JetStream {
   readonly #requests: Requests;
   readonly #api: string;
-  /** Waits, so that a server that is just choosing a leader is not asked in a tight loop. */
-  readonly #pause: (ms: number) => Promise<void>;
+  readonly #clock: Clock;
+  /** Hears of streams that have replicas. */
+  readonly #replicates: (stream: string) => void;
+  readonly #repeats: boolean;
   /** Streams whose every read must be answered by their leader: a follower may be behind. */
   readonly #replicated = new Set<string>();
   readonly #homes = new Map<string, string>();
@@ -56,17 +68,33 @@ export class JetStream {
   readonly #server: () => ServerFacts;
   #restore: Restore = () => Promise.resolve(false);
   #highest = 0;
+  #looking: Promise<boolean> | undefined;
 
-  constructor(requests: Requests, api: string, pause: (ms: number) => Promise<void>, server: () => ServerFacts) {
-    this.#server = server;
-    this.#requests = requests;
-    this.#api = api;
-    this.#pause = pause;
+  constructor(parts: {
+    readonly requests: Requests;
+    readonly api: string;
+    readonly clock: Clock;
+    readonly server: () => ServerFacts;
+    readonly replicates?: (stream: string) => void;
+    /** False: nothing is worth a second try. */
+    readonly repeats?: boolean;
+  }) {
+    this.#server = parts.server;
+    this.#requests = parts.requests;
+    this.#api = parts.api;
+    this.#clock = parts.clock;
+    this.#replicates = parts.replicates ?? ((): void => undefined);
+    this.#repeats = parts.repeats ?? true;
   }
 
   /** Who makes anew what somebody deleted. */
   restoreBy(restore: Restore): void {
     this.#restore = restore;
+  }
+
+  /** For writes that are tried once: waits until what nobody served is served again, or throws why it will not be. False: nothing was in its way. */
+  async restored({ subject }: Unserved): Promise<boolean> {
+    return await this.#restore(subject);
   }
 
   /** The highest sequence that was given to a write of this process, of all streams. */
@@ -76,6 +104,7 @@ export class JetStream {
 
   readByLeader(stream: string): void {
     this.#replicated.add(stream);
+    this.#replicates(stream);
   }
 
   /** Where the only copy of a stream lives. A server that stands alone does not say: then it is there. */
@@ -162,17 +191,45 @@ export class JetStream {
     return await this.again(() => this.put(subject, data, options));
   }
 
-  /** Repeats what can be repeated, while replies are lost. Where a stream is gone, it is made anew. */
+  /**
+   * Repeats what can be repeated, while replies are lost. Where a stream is gone, it is made anew. Where the server has no JetStream any
+   * more, there is no use in asking on.
+   */
   async again<T>(ask: () => Promise<T>): Promise<T> {
-    for (let left = MOST_TRIES; ; left -= 1) {
+    const begun = this.#clock.monotonic();
+    // What nobody served was not done; of what was lost before that one cannot tell.
+    let isUncertain = false;
+    for (let tries = 1, offs = 0; ; tries += 1) {
       try {
         return await ask();
       } catch (error) {
-        if (!(error instanceof Lost) || left <= 1) throw error;
-        if (error instanceof Unserved && (await this.#restore(error.subject))) continue;
-        await this.#pause(100 * 2 ** (MOST_TRIES - left));
+        if (!(error instanceof Lost) || !this.#repeats || this.#requests.isClosed) throw error;
+        isUncertain ||= !(error instanceof Unserved);
+        const isOver = tries >= LEAST_TRIES && this.#clock.monotonic() - begun >= PATIENCE_MS;
+        if (error instanceof Unserved) {
+          if (!isOver && (await this.#restore(error.subject))) continue;
+          offs = (await this.#isOff()) ? offs + 1 : 0;
+        } else offs = 0;
+        if (isOver || offs >= OFF_TRIES)
+          throw isUncertain || !(error instanceof Unserved) ? error : new SwitchedOff(error.subject);
+        await pause(this.#clock, Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (tries - 1)));
       }
     }
+  }
+
+  /**
+   * Nobody serves a stream of the only server there is, and its API does not answer either: a server whose JetStream is switched off while it
+   * runs is silent there. In a cluster a stream may just be choosing its leader.
+   */
+  #isOff(): Promise<boolean> {
+    if (this.#server().alone !== true) return Promise.resolve(false);
+    this.#looking ??= this.#requests
+      .send(`${this.#api}.INFO`, "")
+      .then(({ status }) => status !== 0)
+      .catch(() => true)
+      .finally(() => (this.#looking = undefined));
+    const late = pause(this.#clock, LONGEST_PAUSE_MS).then(() => true);
+    return Promise.race([this.#looking, late]);
   }
 
   /** The last message on a subject, or on any that a filter matches, as the stream's leader knows it. */
@@ -302,6 +359,21 @@ export class JetStream {
     );
   }
 
+  /** One try. */
+  async updateStreamOnce(config: StreamConfig): Promise<void> {
+    await this.#ask(`STREAM.UPDATE.${config.name}`, config, new Set([NO_STREAM]));
+  }
+
+  /** One try. */
+  async deleteStreamOnce(stream: string): Promise<void> {
+    await this.#ask(`STREAM.DELETE.${stream}`, {}, new Set([NO_STREAM]));
+  }
+
+  /** One try. */
+  async deleteConsumerOnce(stream: string, consumer: string): Promise<void> {
+    await this.#ask(`CONSUMER.DELETE.${stream}.${consumer}`, {}, new Set([NO_CONSUMER, NO_STREAM]));
+  }
+
   /** Undefined: one of that name is there already, made otherwise, or there is no such stream. */
   async createConsumer(stream: string, config: ConsumerConfig): Promise<ConsumerInfo | undefined> {
     // Without the action, one that exists would be changed.
@@ -370,7 +442,8 @@ export class JetStream {
   }
 
   async #getOfLeader(stream: string, request: object): Promise<Stored | undefined> {
-    const answer = await this.#ask<{ message: MessageLine }>(`STREAM.MSG.GET.${stream}`, request, NO_MESSAGE);
+    const what = `STREAM.MSG.GET.${stream}`;
+    const answer = await this.#ask<{ message: MessageLine }>(what, request, NO_MESSAGE, true);
     if (answer === undefined) return undefined;
     const { subject, seq, time, data } = answer.message;
     return { subject, sequence: seq, at: Date.parse(time), data: Buffer.from(data ?? "", "base64") };
@@ -401,10 +474,20 @@ export class JetStream {
     return { found, isAll: Number(end.header("Nats-Num-Pending") ?? 0) === 0 };
   }
 
-  /** Undefined: the server said so with one of the codes that mean "there is none". */
-  async #ask<T>(what: string, request: object, none: ReadonlySet<number> = new Set()): Promise<T | undefined> {
+  /**
+   * Undefined: the server said so with one of the codes that mean "there is none".
+   *
+   * @param isRepeated to be asked twice does no harm
+   */
+  async #ask<T>(
+    what: string,
+    request: object,
+    none: ReadonlySet<number> = new Set(),
+    isRepeated = false,
+  ): Promise<T | undefined> {
     const subject = `${this.#api}.${what}`;
-    const reply = await this.#requests.send(subject, JSON.stringify(request));
+    const body = JSON.stringify(request);
+    const reply = await (isRepeated ? this.#sendPatiently(subject, body) : this.#requests.send(subject, body));
     if (reply.status !== 0) throw unanswered(subject, reply);
     const answer = ownJson<T & ApiReply>(textOfBytes(reply.data));
     if (answer.error === undefined) return answer;
@@ -413,6 +496,27 @@ export class JetStream {
     if (number === NO_STREAM) throw new Unserved(what);
     if (NOT_NOW.has(number)) throw new Lost(subject);
     throw new ApiError(subject, number, answer.error.description ?? "");
+  }
+
+  /** Servers that do not lead a stream say nothing, nor does one that is about to lead it: it is asked again before the question is given up. */
+  #sendPatiently(subject: string, body: string): Promise<Delivery> {
+    return new Promise((resolve, reject) => {
+      const ask = (): void => {
+        timer = this.#clock.setTimer(AGAIN_MS, ask);
+        this.#requests.send(subject, body).then(
+          (reply) => {
+            timer.cancel();
+            resolve(reply);
+          },
+          (error: unknown) => {
+            timer.cancel();
+            reject(asError(error));
+          },
+        );
+      };
+      let timer: Timer;
+      ask();
+    });
   }
 }
 

@@ -2,6 +2,7 @@
 import { type BatonError, KeyBusy } from "../../domain/errors.ts";
 import { textOf } from "./key-token.ts";
 import type { KeyStore } from "./key-store.ts";
+import { partlyWritten } from "./requests.ts";
 import type { Remembered } from "./remembered.ts";
 import { join, lifts, sizeOf, totalOf } from "./rules.ts";
 import { addTo, type Sent } from "./sent.ts";
@@ -19,13 +20,20 @@ export class Joining {
   }
 
   /** Brings an item to its key. Gives why it is refused, if it is. */
-  async join(key: string, item: KeyItem, front: boolean, strict = false): Promise<BatonError | undefined> {
+  async join(
+    key: string,
+    item: KeyItem,
+    front: boolean,
+    strict = false,
+    isWanted?: () => Promise<boolean>,
+  ): Promise<BatonError | undefined> {
     const store = this.#store;
     let seen = this.#remembered.get(key) ?? UNSEEN;
     for (;;) {
+      if (isWanted !== undefined && !(await isWanted())) return undefined;
       if (strict && seen.state.kind !== "idle") {
         seen = await store.read(key);
-        if (seen.state.kind !== "idle") return new KeyBusy(this.#queue, textOf(key));
+        if (await this.#isInUse(key, seen.state)) return new KeyBusy(this.#queue, textOf(key));
       }
       const bytes = totalOf(seen.state);
       const joining = join(seen.state, item, front, store.levels, store.clock.wall(), bytes, store.room);
@@ -49,10 +57,19 @@ export class Joining {
     }
   }
 
+  /** A key that is paused has a record, and may have nothing else. */
+  async #isInUse(key: string, state: KeyState): Promise<boolean> {
+    if (state.kind === "idle") return false;
+    if (state.kind !== "parked" || state.items.length > 0) return true;
+    return state.more !== false && (await this.#store.heads(key, state, [])).some((head) => head !== undefined);
+  }
+
   /** The line of a key that nobody has got something more urgent: its head is chosen anew. */
   async #lift(key: string, item: KeyItem): Promise<void> {
     this.#remembered.delete(key);
-    await this.#store.letGo(key, ({ state }) => (lifts(state, item) ? state : undefined));
+    const letGo = this.#store.letGo(key, ({ state }) => (lifts(state, item) ? state : undefined));
+    // The item is in its place, whatever becomes of this.
+    await letGo.catch(partlyWritten);
   }
 
   /** Adds items to a key that stands as this process sent it. False: it does not, or they do not fit. */

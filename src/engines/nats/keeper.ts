@@ -7,20 +7,18 @@
  * that fences rise.
  */
 import { type Clock, pause } from "../../domain/clock.ts";
+import { QueueMissing } from "../../domain/errors.ts";
 import type { ConsumerInfo, StreamConfig, StreamInfo } from "./api-types.ts";
+import { firstSequence } from "./fence-room.ts";
 import type { JetStream } from "./jetstream.ts";
 import { tellAll } from "./losses.ts";
 import type { StoreSettings } from "./options.ts";
 import { Lost } from "./requests.ts";
-import { type QueueRecord, readQueue, setUpQueue, setUpShared } from "./setup.ts";
+import { type DeletionParts, waitUntilOpen } from "./deletion.ts";
+import { consumersOf, isClosed, type QueueRecord, readQueue, setUpQueue, setUpShared, StreamClosed } from "./setup.ts";
 import type { Subjects } from "./subjects.ts";
 import type { Wire } from "./wire.ts";
 
-/**
- * A stream that is made anew begins beyond every sequence of the one before, unless that wrote this many messages per
- * millisecond of its life. More would leave too little room: a sequence stands for several fences, and those are numbers of JavaScript.
- */
-const SEQUENCES_PER_MS = 64;
 /** A stream is gone if the server says so twice, so far apart: one that is just starting must not be taken at its word. */
 const CERTAIN_MS = 250;
 /** So long before the new stream is there, those who have leases of the old one are told. */
@@ -35,6 +33,8 @@ export interface Kept {
   readonly record: QueueRecord;
   /** These are its consumers. True: not all of them are those that were known. */
   know(consumers: readonly ConsumerInfo[]): boolean;
+  /** It was deleted. */
+  missing(): void;
 }
 
 export class Keeper {
@@ -44,6 +44,7 @@ export class Keeper {
   readonly #subjects: Subjects;
   readonly #settings: StoreSettings;
   readonly #rooms: ReadonlyMap<string, Kept>;
+  readonly #deletionParts: DeletionParts;
   /** What is being made anew, by name. */
   readonly #restoring = new Map<string, Promise<boolean>>();
   /** By the monotonic clock. */
@@ -60,6 +61,7 @@ export class Keeper {
     readonly subjects: Subjects;
     readonly settings: StoreSettings;
     readonly rooms: ReadonlyMap<string, Kept>;
+    readonly deletionParts: DeletionParts;
   }) {
     this.#js = parts.js;
     this.#wire = parts.wire;
@@ -67,6 +69,7 @@ export class Keeper {
     this.#subjects = parts.subjects;
     this.#settings = parts.settings;
     this.#rooms = parts.rooms;
+    this.#deletionParts = parts.deletionParts;
     this.#js.restoreBy((what) => this.#restore(what));
   }
 
@@ -92,14 +95,39 @@ export class Keeper {
     const consumers = await setUpQueue(this.#js, own, record, this.#settings, async () => {
       isMade = true;
       if (!isNew) {
+        await this.#assertThere(queue);
         tellAll(this.#wire, own);
         await pause(this.#clock, TOLD_MS);
       }
       return this.#firstSequence();
     });
-    // For those who were just being given a lease.
-    if (isMade && !isNew) tellAll(this.#wire, own);
+    if (isMade && !isNew) {
+      // For those who were just being given a lease.
+      tellAll(this.#wire, own);
+      await this.#assertThere(queue);
+    }
     return consumers;
+  }
+
+  /** Without making anything: the queue is only looked at. */
+  async consumersOf(queue: string, record: QueueRecord): Promise<readonly ConsumerInfo[]> {
+    const wanted = consumersOf(this.#subjects.of(queue), record);
+    const found = await Promise.all(
+      wanted.map(([stream, { durable_name }]) => this.#js.consumerInfo(stream, durable_name)),
+    );
+    return found.filter((consumer) => consumer !== undefined);
+  }
+
+  /** The stream was found closed. Returns when the queue is in use again, or deleted. */
+  async waitUntilOpen(queue: string): Promise<boolean> {
+    return await waitUntilOpen(this.#deletionParts, queue);
+  }
+
+  /** A stream must not be made for a queue that was deleted since it was looked up: nobody would know of it. */
+  async #assertThere(queue: string): Promise<void> {
+    const record = await readQueue(this.#js, this.#subjects, queue);
+    if (record === undefined && (await this.#isThere(this.#subjects.shared))) throw new QueueMissing(queue);
+    if (record?.deletion !== undefined) throw new StreamClosed(queue);
   }
 
   /** A pull was refused. True: what the queue has at the server is not what it was. */
@@ -121,11 +149,23 @@ export class Keeper {
 
   async #restoreStream(queue: string, room: Kept): Promise<boolean> {
     const { stream } = this.#subjects.of(queue);
-    if (await this.#isThere(stream)) return false;
+    if (await this.#isThere(stream)) return await this.#opens(queue, room);
     await pause(this.#clock, CERTAIN_MS);
     if (await this.#isThere(stream)) return true;
     room.know(await this.setUpQueue(queue, await this.#recordOf(queue, room)));
     return true;
+  }
+
+  /** The stream is there, and its queue may be in the middle of its deletion. True: it was, and is in use again. */
+  async #opens(queue: string, room: Kept): Promise<boolean> {
+    const own = this.#subjects.of(queue);
+    // A server whose JetStream is switched off answers nothing at all.
+    const late = pause(this.#clock, PATIENCE_MS).then(() => undefined);
+    const info = await Promise.race([this.#js.streamInfoOnce(own.stream).catch(() => undefined), late]);
+    if (info === undefined || !isClosed(info, own)) return false;
+    if (await this.waitUntilOpen(queue)) return true;
+    room.missing();
+    throw new QueueMissing(queue);
   }
 
   /** Locks, ids, dead letters and what was delayed are gone, and so is the life of every lease: its holder learns at its next sign of life. */
@@ -142,8 +182,13 @@ export class Keeper {
     return true;
   }
 
+  /** Its record goes with the shared stream, which is made anew with it; where that is there and the record is not, somebody deleted the queue. */
   async #recordOf(queue: string, room: Kept): Promise<QueueRecord> {
-    return (await readQueue(this.#js, this.#subjects, queue)) ?? room.record;
+    const record = await readQueue(this.#js, this.#subjects, queue);
+    if (record !== undefined) return record;
+    if (!(await this.#isThere(this.#subjects.shared))) return room.record;
+    room.missing();
+    throw new QueueMissing(queue);
   }
 
   /** Unless the server says that there is none. */
@@ -177,7 +222,7 @@ export class Keeper {
     const server = this.#server;
     const serverNow = server === undefined ? 0 : server.at + this.#clock.monotonic() - server.since;
     const now = Math.max(this.#clock.wall(), serverNow);
-    return Math.max(Math.floor(now) * SEQUENCES_PER_MS, this.#js.highest + 1);
+    return firstSequence(now, this.#js.highest, this.#config?.first_seq ?? 0);
   }
 
   /** One at a time, for all who ask; and not again at once. False: there was nothing to be made, or the server is away. */
@@ -192,7 +237,8 @@ export class Keeper {
     if (known !== undefined) return known;
     const restoring = work()
       .catch((error: unknown) => {
-        if (error instanceof Lost) return false;
+        // It is closed just now: whoever asks again waits for it.
+        if (error instanceof Lost || error instanceof StreamClosed) return false;
         throw error;
       })
       .finally(() => {

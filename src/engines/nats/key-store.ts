@@ -3,22 +3,25 @@
  * same state one is refused; the refused one looks again.
  */
 import { type Clock, pause } from "../../domain/clock.ts";
-import { OutcomeUnknown } from "../../domain/errors.ts";
+import { BatonError, OutcomeUnknown } from "../../domain/errors.ts";
 import { ASSIGNED_ID_MARK } from "../../domain/names.ts";
-import type { PutResult } from "./api-replies.ts";
+import type { PutResult, Stored } from "./api-replies.ts";
 import { asError } from "./as-error.ts";
+import { damagedKey, readable } from "./damage.ts";
 import { decodeItem, decodeState, encodeItem, encodeState, firstState, placed } from "./codec.ts";
 import type { PutOptions } from "./headers.ts";
+import { fenceOf } from "./fence-room.ts";
 import type { JetStream } from "./jetstream.ts";
+import { textOf } from "./key-token.ts";
 import type { Nonces } from "./nonce.ts";
 import type { Puts } from "./puts.ts";
-import type { Receipts } from "./receipts.ts";
+import type { FoundReceipt, Receipts } from "./receipts.ts";
 import { Lost, Unserved } from "./requests.ts";
 import { free, type Heads, isBig, STAYS_ANNOUNCED } from "./rules.ts";
 import { SETTLED_MS } from "./run-ahead.ts";
 import { firstSent, type Sent, seenOf } from "./sent.ts";
 import {
-  FENCES_PER_MESSAGE,
+  coveredOf,
   isRecord,
   type KeyItem,
   type KeyState,
@@ -38,6 +41,10 @@ const MOST_TRIES = 6;
 const LINE_PAGE = 64;
 /** Of the life of an idle key, counted here from before a write, within which it cannot have vanished there. */
 const CERTAIN_PART = 0.8;
+
+/** A delivery that is not taken up comes again after a second. */
+const BRING_MS = 5_000;
+const BRING_STEP_MS = 10;
 
 /** What a write without a promise came to: done, refused, or not known yet. */
 export type Written = Sent | Promise<Seen | undefined> | undefined;
@@ -60,6 +67,7 @@ export class KeyStore {
   readonly #puts: Puts;
   readonly #nonces: Nonces;
   readonly #background: (work: Promise<unknown>) => void;
+  readonly #takeInDue: () => Promise<unknown>;
 
   constructor(parts: {
     readonly js: JetStream;
@@ -71,6 +79,8 @@ export class KeyStore {
     readonly room: number;
     readonly background: (work: Promise<unknown>) => void;
     readonly puts: Puts;
+    /** Brings what has come due to its keys, as far as nobody else is about to. */
+    readonly takeInDue: () => Promise<unknown>;
   }) {
     this.js = parts.js;
     this.#puts = parts.puts;
@@ -81,6 +91,7 @@ export class KeyStore {
     this.room = parts.room;
     this.#nonces = parts.nonces;
     this.#background = parts.background;
+    this.#takeInDue = parts.takeInDue;
   }
 
   /**
@@ -113,7 +124,11 @@ export class KeyStore {
   async last(key: string): Promise<Seen> {
     const stored = await this.js.last(this.subjects.stream, this.subjects.state(key));
     if (stored === undefined) return UNSEEN;
-    return { sequence: stored.sequence, state: decodeState(stored.data, stored.sequence) };
+    try {
+      return { sequence: stored.sequence, state: decodeState(stored.data, stored.sequence) };
+    } catch (error) {
+      throw damagedKey(this.subjects, key, stored, error);
+    }
   }
 
   async #isThere(sequence: number): Promise<boolean> {
@@ -129,7 +144,8 @@ export class KeyStore {
   /** As `read`, after what whoever has the key may have started ahead is written, if that matters. */
   async readSettled(key: string, matters: (seen: Seen) => boolean): Promise<Seen> {
     for (let seen = await this.read(key); ;) {
-      if (seen.state.kind !== "running" || !matters(seen)) return seen;
+      // A worker goes on within its run without starting anything ahead of what is written.
+      if (coveredOf(seen.state) !== 1 || !matters(seen)) return seen;
       await pause(this.clock, SETTLED_MS);
       const now = await this.read(key);
       if (now.sequence === seen.sequence) return now;
@@ -162,8 +178,9 @@ export class KeyStore {
     for (let after = taken[level] ?? 0; ;) {
       const found = await this.js.next(this.subjects.stream, this.subjects.waiting(level, key), after + 1);
       if (found === undefined) return undefined;
-      if (!cut.includes(found.sequence))
-        return { sequence: found.sequence, item: decodeItem(found.data, found.sequence) };
+      // What cannot be read is stepped over: it was never an item.
+      const [waiting] = cut.includes(found.sequence) ? [] : readable([found], waitingIn);
+      if (waiting !== undefined) return waiting;
       after = found.sequence;
     }
   }
@@ -177,8 +194,18 @@ export class KeyStore {
 
   /** The next few of one level. */
   async few(key: string, level: number, after: number, count: number): Promise<readonly Waiting[]> {
-    const found = await this.js.nextFew(this.subjects.stream, this.subjects.waiting(level, key), after + 1, count);
-    return found.map(({ sequence, data }) => ({ sequence, item: decodeItem(data, sequence) }));
+    const { stream } = this.subjects;
+    const found: Waiting[] = [];
+    for (let from = after; ;) {
+      const wanted = count - found.length;
+      const page = await this.js.nextFew(stream, this.subjects.waiting(level, key), from + 1, wanted);
+      const read = readable(page, waitingIn);
+      found.push(...read);
+      const last = page.at(-1);
+      // Fewer than there were: some could not be read, and others may stand behind them.
+      if (last === undefined || read.length === page.length) return found;
+      from = last.sequence;
+    }
   }
 
   /** One level of the line, from behind a sequence on. */
@@ -285,16 +312,32 @@ export class KeyStore {
 
   /** An id stands for one item: another with the same id, or one that has ended, is not to run. */
   async isVoid(item: KeyItem | undefined): Promise<boolean> {
-    if (item?.id === undefined || item.id.startsWith(ASSIGNED_ID_MARK)) return false;
-    for (;;) {
-      const found = await this.receipts.find(item.id);
-      if (found === undefined) return false;
+    const id = givenId(item);
+    return item !== undefined && id !== undefined && (await this.#isVoid(item, id, await this.receipts.find(id)));
+  }
+
+  /** Of items that go one behind the other, those before the first that is void, or of which that cannot be read. One look for all. */
+  async untilVoid(items: readonly KeyItem[]): Promise<readonly KeyItem[]> {
+    const ids = items.map(givenId);
+    if (ids.every((id) => id === undefined)) return items;
+    const found = await this.receipts.findAll(ids.filter((id) => id !== undefined));
+    for (const [index, item] of items.entries()) {
+      const id = ids[index];
+      const receipt = id === undefined ? undefined : found.get(id);
+      if (id === undefined || receipt === undefined) continue;
+      if (receipt === "damaged" || (await this.#isVoid(item, id, receipt))) return items.slice(0, index);
+    }
+    return items;
+  }
+
+  async #isVoid(item: KeyItem, id: string, known: FoundReceipt | undefined): Promise<boolean> {
+    for (let found = known; found !== undefined; found = await this.receipts.find(id)) {
       const { pending, ...receipt } = found.receipt;
       if (receipt.unique !== item.unique || found.outcome !== undefined) return true;
       // From now on nobody can take the id over: its item runs.
-      if (pending !== true || (await this.receipts.confirm(item.id, receipt, found.sequence)) !== undefined)
-        return false;
+      if (pending !== true || (await this.receipts.confirm(id, receipt, found.sequence)) !== undefined) return false;
     }
+    return false;
   }
 
   /** Whatever a state still lists: done, and gone. */
@@ -313,7 +356,7 @@ export class KeyStore {
 
   /** Does what a state has to leave elsewhere. Doing it twice does no harm. */
   async perform(key: string, { todo }: KeyState): Promise<void> {
-    for (const entry of todo) await this.receipts.perform(entry, key);
+    await Promise.all(todo.map((entry) => this.receipts.perform(entry, key)));
   }
 
   /** The same, and removes what lies below it. */
@@ -322,7 +365,10 @@ export class KeyStore {
     await Promise.all([...state.below, ...state.cut].map((sequence) => this.js.remove(this.subjects.stream, sequence)));
   }
 
-  /** Adds an item to the line, on condition that the key still stands as seen. Undefined: it does not. */
+  /**
+   * Adds an item to the line, on condition that the key still stands as seen. Undefined: it does not. Throws `SwitchedOff` only if it was surely
+   * not added.
+   */
   async append(key: string, seen: Seen, item: KeyItem): Promise<number | undefined> {
     const subject = this.subjects.waiting(item.level, key);
     const options = { expect: seen.sequence, check: this.subjects.state(key) };
@@ -341,7 +387,9 @@ export class KeyStore {
         isUncertain ||= !(error instanceof Unserved);
         // What nobody served was not written; and the whole stream may be a new one.
         if (!isUncertain && (await this.read(key)).sequence !== seen.sequence) return undefined;
-        const place = await this.#placeOf(key, seen, item);
+        const place = await this.#placeOf(key, seen, item).catch((unread: unknown) => {
+          throw isUncertain ? new OutcomeUnknown("a submission", { cause: unread }) : asError(unread);
+        });
         if (place !== undefined) return place;
         if (tries <= 1) throw new OutcomeUnknown("a submission", { cause: error });
       }
@@ -358,6 +406,16 @@ export class KeyStore {
 
   nonce(): string {
     return this.#nonces.next();
+  }
+
+  /** What of a key has come due is at the key, whoever brings it there. It may have been delivered to a process that stands still: it comes again. */
+  async bringDue(key: string): Promise<void> {
+    const end = this.clock.monotonic() + BRING_MS;
+    while (await this.receipts.isAnyDue(key)) {
+      if (this.clock.monotonic() > end) throw notBrought(this.subjects.queue, textOf(key));
+      await this.#takeInDue();
+      await pause(this.clock, BRING_STEP_MS);
+    }
   }
 
   /** What lies below a new state: the record before it, unless the write removes it, and the message that the key was announced by. */
@@ -480,6 +538,8 @@ export class KeyStore {
         if (!(cause instanceof Lost)) throw cause;
         thrown = undefined;
         isUncertain ||= !(cause instanceof Unserved);
+        // A stream that is closed can be read, and takes nothing.
+        if (cause instanceof Unserved) await this.js.restored(cause);
         if (tries <= 1 || !isGood()) throw new OutcomeUnknown("a change of a key", { cause });
         const now = await this.read(key).catch((unread: unknown) => {
           throw isUncertain ? new OutcomeUnknown("a change of a key", { cause: unread }) : asError(unread);
@@ -538,10 +598,27 @@ export class KeyStore {
   }
 }
 
+function notBrought(queue: string, key: string): BatonError {
+  return new BatonError(
+    "STORE_UNAVAILABLE",
+    `An item of queue ${queue} that was delayed is due, and could not be brought to its key ${JSON.stringify(key)}. Nothing was done. ` +
+      "Look after the NATS server, then repeat the call.",
+  );
+}
+
 /** The message by which consumers know a key that is ready; 0 when it is not. */
 export function announcedBy({ sequence, state }: Seen): number {
   if (state.kind !== "ready") return 0;
   return state.announced === 0 ? sequence : state.announced;
+}
+
+/** An id that its submitter has chosen: others may have chosen the same. */
+function givenId(item: KeyItem | undefined): string | undefined {
+  return item?.id?.startsWith(ASSIGNED_ID_MARK) === true ? undefined : item?.id;
+}
+
+function waitingIn({ sequence, data }: Stored): Waiting {
+  return { sequence, item: decodeItem(data, sequence) };
 }
 
 function levelOf({ items }: KeyState): number {
@@ -557,6 +634,6 @@ export function settled(sequence: number, state: KeyState): Seen {
   const items = state.items.some(({ place }) => place === 0)
     ? state.items.map((item) => (item.place === 0 ? placed(item, sequence) : item))
     : state.items;
-  const lease = state.lease?.fence === 0 ? { ...state.lease, fence: sequence * FENCES_PER_MESSAGE } : state.lease;
+  const lease = state.lease?.fence === 0 ? { ...state.lease, fence: fenceOf(sequence) } : state.lease;
   return { sequence, state: { ...state, items, lease } };
 }

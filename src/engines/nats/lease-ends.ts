@@ -1,6 +1,7 @@
 /** How the end of a lease is written: the key is free, or goes on to its next item by the same write. */
 import type { Clock, Instant } from "../../domain/clock.ts";
-import type { Ending, SettleResult } from "../../engine/port.ts";
+import type { SettleResult } from "../../engine/port.ts";
+import { end, type Report } from "./endings.ts";
 import type { Freeing } from "./freeing.ts";
 import type { GoingOn } from "./going-on.ts";
 import { lookAgain, rewriteHeld, writeHeld } from "./holder-writes.ts";
@@ -8,7 +9,7 @@ import type { KeyStore } from "./key-store.ts";
 import { type Look, lookAt, NO_LOOK, takeAlong } from "./look.ts";
 import { newLease, sinceOf } from "./new-lease.ts";
 import type { Held, OwnLeases } from "./own-leases.ts";
-import { end, free, start } from "./rules.ts";
+import { free, start } from "./rules.ts";
 import type { KeyItem, KeyState, Seen } from "./state.ts";
 
 /** Items that were taken out of a line and are still in the stream, before they are removed together. */
@@ -36,13 +37,13 @@ export class LeaseEnds {
   async release(held: Held): Promise<void> {
     if (held.over) return;
     this.#leases.lose(held);
-    await this.#orKeep(held, this.end(held, { type: "release" }, false));
+    await this.#orKeep(held, this.end(held, { ending: { type: "unused" } }, false));
   }
 
   /** Ends a lease whose item is not to be run, and says nothing about it. */
   async drop(held: Held): Promise<void> {
     this.#leases.lose(held);
-    await this.#orKeep(held, this.end(held, { type: "done" }, false, true));
+    await this.#orKeep(held, this.end(held, { ending: { type: "void" } }, false));
   }
 
   /** When it fails, the lease is still here, and runs out. */
@@ -56,7 +57,7 @@ export class LeaseEnds {
   }
 
   /** The lease ends; the key goes on as it must. */
-  async end(held: Held, ending: Ending, goOn = true, silent = false): Promise<SettleResult> {
+  async end(held: Held, report: Report, goOn = true): Promise<SettleResult> {
     const store = this.#store;
     const { key } = held;
     const isGood = (): boolean => this.#leases.isGood(held);
@@ -69,12 +70,11 @@ export class LeaseEnds {
       }
       const { state } = held.streak.seen;
       const now = this.#clock.wall();
-      const { items, todo: said } = end(state, ending, now);
+      const { items, todo, alone } = end(key, state, report, now);
       const isOver = state.more === "closing" && (await store.isLineOver(key, state));
       const isPurged = state.more === "closing" && state.takenLeft > 0;
       const look = state.more === false || isOver ? NO_LOOK : await this.#look(held, items);
-      const todo = silent ? [] : said;
-      const bare: KeyState = { ...state, todo: [], more: isOver ? false : state.more };
+      const bare: KeyState = { ...state, todo: [], alone, more: isOver ? false : state.more };
       let next = free(bare, items, look.heads, store.levels, now);
       if (next.kind === "idle" && state.more === true) {
         // Somebody may have joined since the look: say first that nobody may join in silence, then look again.
@@ -83,7 +83,7 @@ export class LeaseEnds {
       }
       const session = held.session;
       const goesOn =
-        goOn && next.kind === "ready" && this.#goingOn.may(held, ending) && !(await store.isVoid(next.items[0]));
+        goOn && next.kind === "ready" && this.#goingOn.may(held, report.ending) && !(await store.isVoid(next.items[0]));
       // Its slot is for others.
       if (!goesOn) this.#goingOn.leave(held);
       const since = sinceOf(session, this.#clock);

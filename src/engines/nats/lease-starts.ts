@@ -13,15 +13,24 @@ import type { Held, OwnLeases } from "./own-leases.ts";
 import { start } from "./rules.ts";
 import { type Session, type Sessions, slackOf } from "./sessions.ts";
 import { StartLooks } from "./start-looks.ts";
-import { type KeyItem, type KeyState, type Seen, type StateLease, UNSEEN } from "./state.ts";
+import { coveredOf, type KeyItem, type Seen, type StateLease, UNSEEN } from "./state.ts";
 import type { Token } from "./token.ts";
 
 /** Items keep coming to a key that is about to start; then it is somebody's next try. */
 const MOST_STARTS = 8;
 
+/** Who claims keys, and how. */
+export interface Claimant {
+  readonly worker: string;
+  readonly leaseMs: number;
+  /** Of a run. */
+  readonly mostItems: number;
+}
+
 /** A key that is about to be this process's. */
 interface Starting {
   readonly token: Token;
+  readonly claimant: Claimant;
   readonly lease: StateLease;
   readonly session: Session;
   readonly since: Instant;
@@ -72,11 +81,12 @@ export class LeaseStarts {
    *
    * @param isBrief its item will most likely be done in a moment
    */
-  start(token: Token, worker: string, leaseMs: number, isBrief: boolean): Promise<Held | undefined> {
+  start(token: Token, claimant: Claimant, isBrief: boolean): Promise<Held | undefined> {
     const begun = this.#clock.monotonic();
+    const { leaseMs } = claimant;
     const session = this.#sessions.current(leaseMs);
     const under = (one: Session, since?: Instant): Promise<Held | undefined> =>
-      this.#startUnder(one, token, worker, begun, isBrief, since);
+      this.#startUnder(one, token, claimant, begun, isBrief, since);
     if (session !== undefined) return under(session);
     const likely = this.#sessions.likely(leaseMs);
     if (likely === undefined) return this.#sessions.get(leaseMs).then((fresh) => under(fresh));
@@ -89,7 +99,8 @@ export class LeaseStarts {
    * A submission and a start in one write, for a claim that waits here. Undefined: there is no session for it, and nothing was done.
    * If it cannot be known whether it was written, or nobody may rest on it, the key goes back, and no attempt is counted.
    */
-  startFirst(key: string, item: KeyItem, worker: string, leaseMs: number): First | undefined {
+  startFirst(key: string, item: KeyItem, claimant: Claimant): First | undefined {
+    const { worker, leaseMs } = claimant;
     const current = this.#sessions.current(leaseMs);
     const session = current ?? this.#sessions.likely(leaseMs);
     if (session === undefined) return undefined;
@@ -100,7 +111,7 @@ export class LeaseStarts {
     const written = this.#store.write(key, UNSEEN, start(firstState(item), lease), isGood);
     const held = written.then(
       (seen) =>
-        seen === undefined ? undefined : this.#leases.takeFirst(key, seen, session, worker, since, since.monotonic),
+        seen === undefined ? undefined : this.#take(key, seen, { claimant, session, since, begun: since.monotonic }),
       (error: unknown) => {
         // Whatever else went wrong, nothing was written.
         if (error instanceof OutcomeUnknown) this.#store.background(this.#freeing.giveUpSurely(key, lease.nonce));
@@ -129,21 +140,21 @@ export class LeaseStarts {
   #startUnder(
     session: Session,
     token: Token,
-    worker: string,
+    claimant: Claimant,
     begun: number,
     isBrief: boolean,
     since = sinceOf(session, this.#clock),
   ): Promise<Held | undefined> {
     const { seen } = token;
-    const lease = newLease(this.#store, session, worker, since);
-    const starting: Starting = { token, lease, session, since, begun, isBrief };
+    const lease = newLease(this.#store, session, claimant.worker, since);
+    const starting: Starting = { token, claimant, lease, session, since, begun, isBrief };
     // What was to be done may have been done since the key was announced.
     if (seen.state.todo.length > 0 || announcedBy(seen) !== seen.sequence) return this.#startAgain(starting);
     return this.#looks.areWorth ? this.#startAfterLook(starting) : this.#startAsDelivered(starting);
   }
 
   #startAsDelivered(starting: Starting): Promise<Held | undefined> {
-    const { lease, session, token } = starting;
+    const { lease, session, token, claimant } = starting;
     const { key, seen } = token;
     const batch = starting.isBrief ? this.#briefs.enter(session, token) : undefined;
     if (batch !== undefined) return this.#startBriefly(starting, batch);
@@ -152,12 +163,12 @@ export class LeaseStarts {
       return written === undefined ? this.#startAgain(starting) : this.#started(starting, seen, written);
     };
     return this.#store
-      .write(key, seen, start(seen.state, lease))
+      .write(key, seen, start(seen.state, lease, claimant.mostItems))
       .then(began, (error: unknown) => seenIfMine(this.#store, key, lease, error).then(began));
   }
 
   #startBriefly(starting: Starting, batch: Batch): Promise<Held | undefined> {
-    const { lease, session, since, begun } = starting;
+    const { lease } = starting;
     const { key, seen, delivery } = starting.token;
     const began = (written: Seen | undefined): Held | Promise<Held | undefined> => {
       this.#looks.count(written === undefined);
@@ -165,7 +176,7 @@ export class LeaseStarts {
         this.#briefs.leave(batch);
         return this.#startAgain(starting);
       }
-      const held = this.#leases.takeFirst(key, written, session, lease.worker, since, begun);
+      const held = this.#take(key, written, starting);
       this.#briefs.begin(held, batch, delivery);
       return held;
     };
@@ -198,29 +209,37 @@ export class LeaseStarts {
       const found = known ?? (await this.#store.read(key));
       known = undefined;
       if (announcedBy(found) !== seen.sequence) return undefined;
-      const written = await this.#startFrom(key, found, starting.lease);
+      const written = await this.#startFrom(key, found, starting);
       if (written !== undefined) return this.#started(starting, found, written);
     }
     return undefined;
   }
 
-  async #startFrom(key: string, seen: Seen, lease: StateLease): Promise<Seen | undefined> {
+  async #startFrom(key: string, seen: Seen, { lease, claimant }: Starting): Promise<Seen | undefined> {
     // Whoever made the key ready may have died before this was done; a record that does not list it must not come first.
     if (seen.state.todo.length > 0) await this.#store.perform(key, seen.state);
-    return await this.#begin(key, seen, start({ ...seen.state, todo: [] }, lease), lease);
-  }
-
-  async #begin(key: string, seen: Seen, next: KeyState, lease: StateLease): Promise<Seen | undefined> {
     try {
-      return await this.#store.write(key, seen, next);
+      return await this.#store.write(key, seen, start({ ...seen.state, todo: [] }, lease, claimant.mostItems));
     } catch (error) {
       return await seenIfMine(this.#store, key, lease, error);
     }
   }
 
-  #started({ token, session, lease, since, begun }: Starting, { state }: Seen, written: Seen): Held {
-    const held = this.#leases.takeFirst(token.key, written, session, lease.worker, since, begun);
+  #started(starting: Starting, { state }: Seen, written: Seen): Held {
+    const { token } = starting;
+    const held = this.#take(token.key, written, starting);
     this.#prepare(held, () => this.#settleIn(held, state.below, token));
+    return held;
+  }
+
+  #take(
+    key: string,
+    written: Seen,
+    { claimant, session, since, begun }: Pick<Starting, "claimant" | "session" | "since" | "begun">,
+  ): Held {
+    const held = this.#leases.takeFirst(key, written, session, claimant.worker, since, begun);
+    held.mostItems = claimant.mostItems;
+    held.behind = written.state.items.slice(1, coveredOf(written.state));
     return held;
   }
 

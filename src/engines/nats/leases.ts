@@ -1,5 +1,5 @@
 /** The leases that this process holds: how they begin, are kept, and end. Each part of that has a file of its own. */
-import type { Ending, Grant, HoldRequest, Lease, Renewal, RenewResult, SettleResult } from "../../engine/port.ts";
+import type { Grant, HoldRequest, Lease, Renewal, RenewResult, Settlement, SettleResult } from "../../engine/port.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
 import { BriefLeases } from "./brief-leases.ts";
 import { Freeing, type FreeingHooks } from "./freeing.ts";
@@ -7,7 +7,7 @@ import { GoingOn, type GoingOnHooks } from "./going-on.ts";
 import { grantOf, type Names } from "./grant.ts";
 import type { KeyStore } from "./key-store.ts";
 import { LeaseEnds } from "./lease-ends.ts";
-import { type First, LeaseStarts } from "./lease-starts.ts";
+import { type Claimant, type First, LeaseStarts } from "./lease-starts.ts";
 import { type Held, OwnLeases } from "./own-leases.ts";
 import { Renewals } from "./renewals.ts";
 import type { Sessions } from "./sessions.ts";
@@ -16,7 +16,10 @@ import type { KeyItem, StateLease } from "./state.ts";
 import type { Token } from "./token.ts";
 import { type Wish, Wishes } from "./wishes.ts";
 
-export interface LeaseHooks extends Names, GoingOnHooks, SettlementHooks, FreeingHooks {}
+export interface LeaseHooks extends Names, GoingOnHooks, SettlementHooks, FreeingHooks {
+  /** The last lease of this process has ended. */
+  readonly emptied: () => void;
+}
 
 export class Leases {
   readonly #names: Names;
@@ -32,10 +35,11 @@ export class Leases {
 
   constructor(store: KeyStore, sessions: Sessions, acknowledgements: Acknowledgements, hooks: LeaseHooks) {
     const freeing = new Freeing(store, sessions, hooks);
-    const own: OwnLeases = new OwnLeases(store, sessions, (held) => {
+    const ranOut = (held: Held): void => {
       briefs.forget(held);
       store.background(freeing.putBackSurely(held));
-    });
+    };
+    const own: OwnLeases = new OwnLeases(store, sessions, ranOut, hooks.emptied);
     const briefs = new BriefLeases(store, own, acknowledgements);
     this.#names = hooks;
     this.#own = own;
@@ -80,21 +84,21 @@ export class Leases {
    *
    * @param isBrief its item will most likely be done in a moment
    */
-  start(token: Token, worker: string, leaseMs: number, isBrief: boolean): Promise<Held | undefined> {
-    return this.#starts.start(token, worker, leaseMs, isBrief);
+  start(token: Token, claimant: Claimant, isBrief: boolean): Promise<Held | undefined> {
+    return this.#starts.start(token, claimant, isBrief);
   }
 
   /** A submission and a start in one write, for a claim that waits here. Undefined: there is no session for it, and nothing was done. */
-  startFirst(key: string, item: KeyItem, worker: string, leaseMs: number): First | undefined {
-    return this.#starts.startFirst(key, item, worker, leaseMs);
+  startFirst(key: string, item: KeyItem, claimant: Claimant): First | undefined {
+    return this.#starts.startFirst(key, item, claimant);
   }
 
   grant(held: Held): Grant {
     return grantOf(held, this.#names);
   }
 
-  settle(lease: Lease, ending: Ending): Promise<SettleResult> {
-    return this.#settlements.settle(lease, ending);
+  settle(settlement: Settlement): Promise<SettleResult> {
+    return this.#settlements.settle(settlement);
   }
 
   /** Gives back a grant that nobody took. */
@@ -105,6 +109,11 @@ export class Leases {
   /** Ends a lease whose item is not to be run, and says nothing about it. */
   drop(held: Held): Promise<void> {
     return this.#ends.drop(held);
+  }
+
+  /** One of the run is not to run: from now on the lease covers its first item only. False: it is lost. */
+  narrow(held: Held): Promise<boolean> {
+    return this.#renewals.narrow(held);
   }
 
   renew(renewal: Renewal): Promise<RenewResult> {

@@ -46,7 +46,7 @@ export class Limits {
     if (mode === "strict" && (await this.#isBusy(key))) return new KeyBusy(this.#queue, textOf(key));
     if (mode === "fifo" && !(await this.hasRoom(key, 1, submission)))
       return new KeyFull(this.#queue, textOf(key), keyLimit);
-    if (mode === "latest" && (await this.#counts.behind(key)) > 0) return undefined;
+    if (mode === "latest" && (await this.#counts.behind(key, true)) > 0) return undefined;
     if (await this.#counts.isFull(queueLimit, EXACT_BELOW)) return new QueueFull(this.#queue, queueLimit);
     return undefined;
   }

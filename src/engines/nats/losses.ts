@@ -4,6 +4,7 @@ import type { JetStream } from "./jetstream.ts";
 import { textOf } from "./key-token.ts";
 import { FENCES_PER_MESSAGE, type Seen } from "./state.ts";
 import type { QueueSubjects } from "./subjects.ts";
+import { sendUnanswered } from "./unanswered.ts";
 import type { Subscription, Wire } from "./wire.ts";
 
 /** In place of a key, which is never this. */
@@ -11,7 +12,7 @@ const ALL = "*";
 
 /** The queue's stream is gone, or was and has been made anew: whoever has a lease, or a pull that stands, should look. */
 export function tellAll(wire: Wire, { lost }: QueueSubjects): void {
-  wire.publish(lost, `0 ${ALL}`);
+  sendUnanswered(wire, lost, `0 ${ALL}`);
 }
 
 /** The first fence that a lease can have in the stream that is there; beyond all, if there is none. */
@@ -66,7 +67,7 @@ export class Losses {
   tell(key: string, { sequence }: Seen): void {
     const fence = sequence * FENCES_PER_MESSAGE;
     this.#held.loseBelow(this.#queue, textOf(key), fence);
-    this.#wire.publish(this.#subject, `${fence} ${key}`);
+    sendUnanswered(this.#wire, this.#subject, `${fence} ${key}`);
   }
 
   close(): void {

@@ -21,6 +21,8 @@ export function newLease(store: KeyStore, session: Session, worker: string, sinc
     nonce: store.nonce(),
     progress: undefined,
     cancelRequested: false,
+    covered: 1,
+    toCancel: [],
   };
 }
 

@@ -1,49 +1,17 @@
 /** What operators do: cancel, pause, bring dead letters back. */
-import type { CancelResult, Outcome, ReviveRequest } from "../../engine/port.ts";
+import { withAttempts } from "../../engine/attempts.ts";
+import { OutcomeUnknown } from "../../domain/errors.ts";
+import type { CancelResult, ReviveRequest } from "../../engine/port.ts";
+import { cancelled } from "./endings.ts";
 import { tokenOf } from "./key-token.ts";
 import type { KeyStore } from "./key-store.ts";
-import { type DeadLetter, itemId, keyOfId } from "./receipts.ts";
-import { ended, STAYS_ANNOUNCED } from "./rules.ts";
-import { type KeyItem, type KeyState, NOTHING, type Seen, type Todo, type Waiting } from "./state.ts";
+import { locate } from "./locate.ts";
+import { type DeadLetter, isClaimed, itemId, keyOfId } from "./receipts.ts";
+import { STAYS_ANNOUNCED } from "./rules.ts";
+import { coveredOf, type KeyItem, type KeyState, type Seen, type Waiting } from "./state.ts";
 import type { Submitter } from "./submit.ts";
 
 const PAGE = 256;
-
-export type Place =
-  | { readonly type: "state"; readonly item: KeyItem; readonly index: number; readonly seen: Seen }
-  | { readonly type: "line"; readonly waiting: Waiting; readonly seen: Seen }
-  | { readonly type: "delayed"; readonly item: KeyItem; readonly dueAt: number; readonly sequence: number }
-  /** It has just ended, or steps aside; what is to be remembered of that is being written. */
-  | { readonly type: "leaving"; readonly todo: Exclude<Todo, { readonly type: "wake" }> }
-  | { readonly type: "nowhere" };
-
-/** Where an item of a key is now. */
-export async function locate(store: KeyStore, key: string, id: string): Promise<Place> {
-  const seen = await store.read(key);
-  const index = seen.state.items.findIndex((item) => itemId(item, key) === id);
-  const item = seen.state.items[index];
-  if (item !== undefined) return { type: "state", item, index, seen };
-  const todo = seen.state.todo.find((entry) => entry.type !== "wake" && itemId(entry.item, key) === id);
-  if (todo !== undefined && todo.type !== "wake") return { type: "leaving", todo };
-  const waiting = await findInLine(store, key, id, seen);
-  if (waiting !== undefined) return { type: "line", waiting, seen };
-  const delayed = (await store.receipts.delayed(key)).find((one) => itemId(one.item, key) === id);
-  if (delayed !== undefined)
-    return { type: "delayed", item: delayed.item, dueAt: delayed.dueAt, sequence: delayed.sequence };
-  // It may have moved on between the looks.
-  const now = await store.read(key);
-  if (now.sequence !== seen.sequence && now.state.items.some((one) => itemId(one, key) === id))
-    return await locate(store, key, id);
-  return { type: "nowhere" };
-}
-
-async function findInLine(store: KeyStore, key: string, id: string, { state }: Seen): Promise<Waiting | undefined> {
-  for (let level = 0; level < store.levels; level += 1) {
-    for await (const waiting of store.line(key, level, state.taken[level] ?? 0))
-      if (itemId(waiting.item, key) === id && !state.cut.includes(waiting.sequence)) return waiting;
-  }
-  return undefined;
-}
 
 export async function keyOfItem(store: KeyStore, id: string): Promise<string | undefined> {
   const given = keyOfId(id);
@@ -52,57 +20,54 @@ export async function keyOfItem(store: KeyStore, id: string): Promise<string | u
   return found === undefined ? undefined : tokenOf(found.receipt.key);
 }
 
-/** Whether an item that was accepted, and is nowhere now, went with a stream that somebody deleted. */
-export async function isGone(store: KeyStore, id: string): Promise<boolean> {
-  const found = await store.receipts.find(id);
-  if (found === undefined || found.outcome !== undefined || found.receipt.pending === true) return false;
-  const info = await store.js.streamInfo(store.subjects.stream);
-  return info !== undefined && Date.parse(info.created) > found.receipt.at;
-}
-
 export async function cancel(store: KeyStore, id: string): Promise<CancelResult> {
-  if ((await store.receipts.letter(id)) !== undefined) return "ended";
-  const found = await store.receipts.find(id);
-  if (found?.outcome !== undefined) return "ended";
-  const key = found === undefined ? keyOfId(id) : tokenOf(found.receipt.key);
-  if (key === undefined) return "missing";
   for (;;) {
-    const place = await locate(store, key, id);
+    const place = await locate(store, id);
     switch (place.type) {
       case "nowhere":
-        return (await store.receipts.find(id))?.outcome === undefined ? "missing" : "ended";
+        if (place.wasAccepted) throw new OutcomeUnknown("a cancellation");
+        return "missing";
+      case "dead":
+      case "ended":
+        return "ended";
       case "leaving":
-        await store.perform(key, { ...NOTHING, todo: [place.todo] });
-        return place.todo.type === "later" ? await cancel(store, id) : "ended";
+        if (place.todo.type === "later") {
+          await sayDone(store, place.key, place.seen);
+          break;
+        }
+        await store.perform(place.key, place.seen.state);
+        return "ended";
       case "delayed":
-        if (!(await store.receipts.takeBack({ ...place, key }))) continue;
-        await conclude(store, key, place.item);
-        return "cancelled";
+        if (await store.receipts.endDelayed(place, cancelled(place.item, store.clock.wall()))) return "cancelled";
+        break;
+      case "due":
+        // Somebody may be taking it in at this moment, and could not be told: it is cancelled at its key.
+        await store.bringDue(place.key);
+        break;
       case "line": {
-        const cancelled = await cancelInLine(store, key, place.waiting);
-        if (cancelled === undefined) continue;
-        return cancelled;
+        const result = await cancelInLine(store, place.key, place.waiting);
+        if (result !== undefined) return result;
+        break;
       }
       case "state": {
-        const result = await cancelInState(store, key, id);
-        if (result === undefined) continue;
-        return result;
+        const result = await cancelInState(store, place.key, id);
+        if (result !== undefined) return result;
       }
     }
   }
 }
 
-async function conclude(store: KeyStore, key: string, item: KeyItem): Promise<void> {
-  for (const todo of ended(item, cancelledNow(store, item))) await store.receipts.perform(todo, key);
+/** Does what a state has to leave elsewhere, and says so. Whoever wrote it may have died before: the state would say for ever that it is yet to be done. */
+async function sayDone(store: KeyStore, key: string, { sequence }: Seen): Promise<void> {
+  await store.change(key, (now) => {
+    if (now.sequence !== sequence) return undefined;
+    return { ...now.state, announced: now.state.kind === "ready" ? STAYS_ANNOUNCED : 0 };
+  });
 }
 
 function withoutCancelled(store: KeyStore, state: KeyState, item: KeyItem): KeyState {
-  const todo = [...state.todo, ...ended(item, cancelledNow(store, item))];
+  const todo = [...state.todo, ...cancelled(item, store.clock.wall())];
   return { ...state, items: state.items.filter((one) => one !== item), todo };
-}
-
-function cancelledNow(store: KeyStore, item: KeyItem): Outcome {
-  return { state: "cancelled", at: store.clock.wall(), attempt: item.attempts };
 }
 
 /** The state says that it is cut, in one write: whoever has the key either took it before, or never will. */
@@ -120,7 +85,7 @@ async function cancelInLine(
       announced,
       more: true,
       cut: [...state.cut, sequence],
-      todo: [...state.todo, ...ended(item, cancelledNow(store, item))],
+      todo: [...state.todo, ...cancelled(item, store.clock.wall())],
     };
   });
   return written === undefined ? undefined : "cancelled";
@@ -136,12 +101,17 @@ async function cancelInState(store: KeyStore, key: string, id: string): Promise<
     const index = state.items.findIndex(isIt);
     const item = state.items[index];
     if (item === undefined) return undefined;
-    if (state.kind === "running" && index === 0) {
-      if (state.lease === undefined) return undefined;
+    const { lease } = state;
+    if (lease === undefined) return undefined;
+    if (index < coveredOf(state)) {
       result = "requested";
-      return { ...state, lease: { ...state.lease, cancelRequested: true } };
+      const { toCancel } = lease;
+      if (index === 0) return { ...state, lease: { ...lease, cancelRequested: true } };
+      return {
+        ...state,
+        lease: { ...lease, toCancel: [...toCancel.filter((one) => one !== item.unique), item.unique] },
+      };
     }
-    if (state.lease === undefined) return undefined;
     result = "cancelled";
     return withoutCancelled(store, state, item);
   });
@@ -199,6 +169,8 @@ async function reviveOne(
 ): Promise<boolean> {
   const { item, id, key: name, at, failure, sequence } = letter;
   const key = tokenOf(name);
+  const now = store.clock.wall();
+  if (isClaimed(letter, now)) return false;
   if (action === "drop") {
     if (!(await store.receipts.removeLetter(sequence))) return false;
     if (item.keepMs > 0)
@@ -206,16 +178,21 @@ async function reviveOne(
         id,
         name,
         item,
-        { state: "dead", at, attempt: item.attempts, failure },
+        { state: "dead", at, attempt: item.attempts, failure, ...withAttempts(item.tried ?? []) },
         { again: true },
       );
     return true;
   }
   // A new item under the old id: what was said of the old one can be said again by somebody who is late.
-  const revived = { ...item, id, unique: store.nonce(), attempts: 0, place: 0, dueAt: undefined };
+  const unique = store.nonce();
+  const claimed = await store.receipts.claimLetter(letter, unique, now);
+  if (claimed === undefined) return false;
+  const revived = { ...item, id, unique, attempts: 0, losses: 0, place: 0, dueAt: undefined };
   if (item.keepMs > 0) await store.receipts.reopen(id, name, revived);
   await submitter.arrive(key, { item: revived, front: false });
-  return await store.receipts.removeLetter(sequence);
+  // It is not there any more if the item has died again meanwhile: that letter is a new one.
+  await store.receipts.removeLetter(claimed);
+  return true;
 }
 
 /** A back-off is over, or nearly: what waits on the key is weighed again. */

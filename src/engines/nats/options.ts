@@ -1,39 +1,59 @@
 /** What can be chosen, in code or in a URL. */
 import { InvalidInput } from "../../domain/errors.ts";
+import { checkOptions, checkParameters, type OptionNames } from "../../domain/options.ts";
 
 export interface NatsOptions {
   /** `host:port`, several for a cluster. */
   readonly servers: readonly string[];
-  readonly user?: string;
-  readonly password?: string;
-  readonly token?: string;
+  readonly user?: string | undefined;
+  readonly password?: string | undefined;
+  readonly token?: string | undefined;
   /** File with the seed of an nkey. */
-  readonly nkey?: string;
+  readonly nkey?: string | undefined;
   /** File with a JWT and the seed that belongs to it, as `nsc` writes it. */
-  readonly creds?: string;
-  readonly tls?: TlsOptions;
-  readonly store?: StoreOptions;
+  readonly creds?: string | undefined;
+  readonly tls?: TlsOptions | undefined;
+  readonly store?: StoreOptions | undefined;
 }
 
 export interface TlsOptions {
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
 }
 
 /** How streams are made when they are first needed. Those that exist are never changed. */
 export interface StoreOptions {
   /** Begins the names of all streams and subjects. Default `baton`. */
-  readonly prefix?: string;
+  readonly prefix?: string | undefined;
   /** Servers that keep a copy: 1, 3 or 5. Default 1. */
-  readonly replicas?: number;
+  readonly replicas?: number | undefined;
   /** Default `file`. */
-  readonly storage?: "file" | "memory";
+  readonly storage?: "file" | "memory" | undefined;
   /** JetStream domain, when the servers have one. */
-  readonly domain?: string;
+  readonly domain?: string | undefined;
   /** Begins the subjects of replies. Default `_INBOX`. */
-  readonly inbox?: string;
+  readonly inbox?: string | undefined;
 }
+
+const NATS_OPTIONS: OptionNames<NatsOptions> = {
+  servers: true,
+  user: true,
+  password: true,
+  token: true,
+  nkey: true,
+  creds: true,
+  tls: true,
+  store: true,
+};
+const TLS_OPTIONS: OptionNames<TlsOptions> = { ca: true, cert: true, key: true };
+const STORE_OPTIONS: OptionNames<StoreOptions> = {
+  prefix: true,
+  replicas: true,
+  storage: true,
+  domain: true,
+  inbox: true,
+};
 
 export interface StoreSettings {
   readonly prefix: string;
@@ -62,7 +82,19 @@ const PARAMETERS = [
   "key",
 ];
 
-export function parseStoreOptions(options: StoreOptions = {}): StoreSettings {
+/** Looked at before anything is connected. */
+export function checkNatsOptions(options: NatsOptions): NatsOptions {
+  const { servers, tls, store } = checkOptions(options, NATS_OPTIONS);
+  const isList = Array.isArray(servers) && servers.length > 0 && servers.every((one) => typeof one === "string");
+  if (!isList) throw new InvalidInput("servers", servers, "a list of one host:port or more");
+  if (tls !== undefined) checkOptions(tls, TLS_OPTIONS, "tls");
+  if (store !== undefined) parseStoreOptions(store, "store");
+  return options;
+}
+
+/** @param place where the options stand in larger ones */
+export function parseStoreOptions(options: StoreOptions = {}, place = ""): StoreSettings {
+  checkOptions(options, STORE_OPTIONS, place);
   const { prefix = "baton", replicas = 1, storage = "file", domain, inbox = "_INBOX" } = options;
   if (!PREFIX.test(prefix)) throw new InvalidInput("prefix", prefix, "1 to 32 letters, digits or _");
   if (![1, 2, 3, 4, 5].includes(replicas))
@@ -86,9 +118,7 @@ export function parseNatsUrl(url: string): NatsOptions {
   if (match === null || servers.length === 0)
     throw new InvalidInput("store", withoutSecrets(url), "nats://host:4222, with more hosts behind commas");
   const parameters = new URLSearchParams(query);
-  for (const name of parameters.keys()) {
-    if (!PARAMETERS.includes(name)) throw new InvalidInput("store", name, `no parameter but ${PARAMETERS.join(", ")}`);
-  }
+  checkParameters(parameters.keys(), PARAMETERS);
   const [user, password] = credentialsOf(credentials ?? "", url);
   const token = parameters.get("token") ?? (password === undefined && user !== "" ? user : undefined);
   return {

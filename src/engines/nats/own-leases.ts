@@ -24,6 +24,10 @@ export class Held {
   hasGoneOn = false;
   /** Somebody took its item away while it was being started: nothing is to be said about its end. */
   silent = false;
+  /** The most items of a run that its claim asked for. */
+  mostItems = 1;
+  /** The others of its run, as they were when it began. */
+  behind: readonly KeyItem[] = [];
 
   constructor(
     owner: OwnLeases,
@@ -55,6 +59,8 @@ export class OwnLeases {
   readonly #clock: Clock;
   /** A lease was neither renewed nor settled: this process itself has to put its key back. */
   readonly #ranOut: (held: Held) => void;
+  /** The last one has ended. */
+  readonly #emptied: () => void;
   /** Those that are not over. */
   readonly #held = new PassingSet<Held>();
   readonly #lateWrites: LateWrites;
@@ -62,12 +68,13 @@ export class OwnLeases {
   #plannedFor = 0;
   #closed = false;
 
-  constructor(store: KeyStore, sessions: Sessions, ranOut: (held: Held) => void) {
+  constructor(store: KeyStore, sessions: Sessions, ranOut: (held: Held) => void, emptied: () => void) {
     this.#store = store;
     this.#sessions = sessions;
     this.#clock = store.clock;
     this.#lateWrites = new LateWrites(store.clock);
     this.#ranOut = ranOut;
+    this.#emptied = emptied;
   }
 
   get count(): number {
@@ -158,7 +165,9 @@ export class OwnLeases {
   /** It is over, or about to be. */
   lose(held: Held): void {
     held.over = true;
-    if (this.#held.delete(held)) this.#sessions.end(held.session);
+    if (!this.#held.delete(held)) return;
+    this.#sessions.end(held.session);
+    if (this.#held.size === 0) this.#emptied();
   }
 
   expire(held: Held): void {

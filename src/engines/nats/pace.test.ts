@@ -39,11 +39,11 @@ class Stage {
 test("a server that syncs each write is known to be slow, for a while", () => {
   const stage = new Stage();
   stage.write(1_000, 0.2);
-  assert.equal(stage.pace.isSlow, true);
+  assert.equal(stage.pace.isSlow, true, "the server is known to be slow");
   stage.now += 10_000;
-  assert.equal(stage.pace.isSlow, false);
+  assert.equal(stage.pace.isSlow, false, "the server is not taken for slow");
   stage.write(1_000, 0.2);
-  assert.equal(stage.pace.isSlow, true);
+  assert.equal(stage.pace.isSlow, true, "the server is known to be slow");
 });
 
 test("one that does not is not, although the machine stands still now and then", () => {
@@ -52,25 +52,25 @@ test("one that does not is not, although the machine stands still now and then",
     stage.write(4_000, 0.02);
     stage.now += 100;
   }
-  assert.equal(stage.pace.isSlow, false);
+  assert.equal(stage.pace.isSlow, false, "the server is not taken for slow");
 });
 
 test("few that wait say nothing about it", () => {
   const stage = new Stage();
   stage.write(1_000, 0.2, 8);
-  assert.equal(stage.pace.isSlow, false);
+  assert.equal(stage.pace.isSlow, false, "the server is not taken for slow");
 });
 
 test("where batches are no quicker, writes go apart again", () => {
   const stage = new Stage();
   stage.write(1_000, 0.2);
   stage.writeTogether(8, 100, 0.05);
-  assert.equal(stage.pace.isSlow, true);
+  assert.equal(stage.pace.isSlow, true, "the server is known to be slow");
   stage.writeTogether(8, 12, 0.3);
-  assert.equal(stage.pace.isSlow, false);
+  assert.equal(stage.pace.isSlow, false, "the server is not taken for slow");
   stage.write(1_000, 0.2);
-  assert.equal(stage.pace.isSlow, false);
+  assert.equal(stage.pace.isSlow, false, "the server is not taken for slow");
   stage.now += 60_000;
   stage.write(1_000, 0.2);
-  assert.equal(stage.pace.isSlow, true);
+  assert.equal(stage.pace.isSlow, true, "the server is known to be slow");
 });

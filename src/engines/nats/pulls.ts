@@ -1,19 +1,27 @@
 /**
  * Asks consumers for messages. A quick pull takes what is there now; a standing pull waits at the server, and while it does
  * the consumer is known to be empty. Statuses end here: whoever pulls sees messages, or that there are none.
+ *
+ * A server has no word for "I do not want it any more". It passes over pulls whose reply subject nobody listens to, so the standing
+ * pulls have a subscription of their own, which ends when they are withdrawn. What was sent before the server knew of that
+ * still arrives. Of a cluster it may also be lost on its way from another server; then it comes again a second later.
  */
 import { type Clock, pause, type Timer } from "../../domain/clock.ts";
+import { lastToken } from "./subjects.ts";
 import type { Delivery, Subscription, Wire } from "./wire.ts";
 
-/** Pulls end a little before the server would wonder. */
+/** A pull that nobody withdraws, because its process stands still, ends by itself after this. */
 const STANDING_MS = 30_000;
-/** The server says so often that it still thinks of a standing pull. */
-const HEARTBEAT_MS = 5_000;
+/** The server says so often that it still thinks of a standing pull. One that was killed with its leader is asked anew when two are missed. */
+const HEARTBEAT_MS = 2_000;
+/** A pull for somebody who gives up soon ends a tenth of that time before, at most this: its last message must still find him there. */
+const EARLY_MS = 50;
+const SHORTEST_MS = 1;
 /** An answer takes milliseconds. A server that has just started again may lose the question. */
 const QUICK_MS = 1_000;
-/** Nobody serves the consumer for the moment: the first pause, and the longest, because each is twice the one before. */
-const PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 4_000;
+/** Nobody serves the consumer for the moment: the first pause, and the longest, because each is twice the one before. Work waits for as long. */
+const PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 250;
 /** One that is made anew is asked at once; but not one that is deleted again and again. */
 const MOST_AT_ONCE = 3;
 
@@ -48,9 +56,11 @@ interface Quick {
 
 interface Standing {
   readonly consumer: number;
-  readonly batch: number;
   left: number;
-  heard: number;
+  /** The server says now and then that it still thinks of it. */
+  readonly hasHeartbeat: boolean;
+  /** The server would have been heard by then, by the monotonic clock. */
+  silentAt: number;
 }
 
 /** Waiting pulls of one process on a few consumers, by number. */
@@ -63,7 +73,11 @@ export class Pulls {
   readonly #arrive: (consumer: number, pulled: Pulled) => void;
   readonly #ended: (consumer: number) => void;
   readonly #refused: () => Promise<boolean>;
-  readonly #subscription: Subscription;
+  readonly #quickSubscription: Subscription;
+  /** Of all standing pulls; undefined while there are none. */
+  #standingSubscription: Subscription | undefined;
+  /** How often standing pulls were withdrawn: each time their replies go to another subject. */
+  #withdrawals = 0;
   readonly #quick = new Map<string, Quick>();
   /** Per consumer, in the order in which they were asked. */
   readonly #quickOf = new Map<number, string[]>();
@@ -98,7 +112,7 @@ export class Pulls {
     this.#arrive = parts.arrive;
     this.#ended = parts.ended;
     this.#refused = parts.refused;
-    this.#subscription = parts.wire.subscribe(`${parts.inbox}.*.*`, (delivery) => this.#receive(delivery));
+    this.#quickSubscription = parts.wire.subscribe(`${parts.inbox}.q.*`, (delivery) => this.#receiveQuick(delivery));
     parts.wire.watch((up) => {
       if (!up) this.#forget();
     });
@@ -114,8 +128,8 @@ export class Pulls {
   }
 
   /**
-   * What is there now, up to so many, arrives. Messages say where they come from, not who asked: the server answers in the order in which it
-   * was asked, so they are for the first who has not got all. That matters for how many came only; if one was lost, the next ask brings the rest.
+   * What is there now, up to so many, arrives. Messages say which consumer they come from, not which of its quick pulls they answer: the server answers in the
+   * order in which it was asked, so they are for the first that has not got all. That matters for how many came only; if one was lost, the next ask brings the rest.
    */
   quick(consumer: number, want: number): Promise<Found> {
     if (this.#closed) return Promise.resolve({ found: 0, newest: undefined });
@@ -126,17 +140,53 @@ export class Pulls {
       const others = this.#quickOf.get(consumer);
       if (others === undefined) this.#quickOf.set(consumer, [token]);
       else others.push(token);
-      this.#ask(consumer, token, { batch: want, no_wait: true });
+      this.#ask(consumer, `${this.#inbox}.q.${token}`, { batch: want, no_wait: true });
     });
   }
 
-  stand(consumer: number, batch: number): void {
+  /** @param waitMs whoever wants something waits no longer than this */
+  stand(consumer: number, batch: number, waitMs: number = Number.POSITIVE_INFINITY): void {
     if (this.#closed || this.#standingOf.has(consumer)) return;
     const token = this.#next();
-    this.#standing.set(token, { consumer, batch, left: batch, heard: this.#clock.monotonic() });
+    const expiresMs = Math.min(
+      STANDING_MS,
+      Math.max(SHORTEST_MS, Math.floor(waitMs - Math.min(EARLY_MS, waitMs / 10))),
+    );
+    // The server refuses a pull that would hear of it less than twice.
+    const hasHeartbeat = expiresMs >= HEARTBEAT_MS * 2;
+    const silentMs = hasHeartbeat ? HEARTBEAT_MS * 2 : expiresMs + QUICK_MS;
+    this.#standing.set(token, { consumer, left: batch, hasHeartbeat, silentAt: this.#clock.monotonic() + silentMs });
     this.#standingOf.set(consumer, token);
-    this.#ask(consumer, token, { batch, expires: STANDING_MS * 1e6, idle_heartbeat: HEARTBEAT_MS * 1e6 });
-    this.#timer ??= this.#clock.setTimer(HEARTBEAT_MS * 2, () => this.#checkHeard());
+    const period = this.#withdrawals;
+    const inbox = `${this.#inbox}.${period}`;
+    this.#standingSubscription ??= this.#wire.subscribe(`${inbox}.*`, (delivery) =>
+      this.#receiveStanding(delivery, period),
+    );
+    const heartbeat = hasHeartbeat ? { idle_heartbeat: HEARTBEAT_MS * 1e6 } : {};
+    this.#ask(consumer, `${inbox}.${token}`, { batch, expires: expiresMs * 1e6, ...heartbeat });
+    this.#planCheck();
+  }
+
+  /** Nobody wants anything any more: the server sends nothing more to what stands there. What is on its way still arrives. */
+  withdraw(): void {
+    const subscription = this.#standingSubscription;
+    if (subscription === undefined) return;
+    this.#standingSubscription = undefined;
+    this.#withdrawals += 1;
+    this.forgetStanding();
+    subscription.drain();
+  }
+
+  /** Its consumer has a new leader, who knows nothing of what was asked of the one before. */
+  askAnew(name: string): void {
+    const consumer = this.#names.indexOf(name);
+    this.#refusals.delete(consumer);
+    for (const quick of this.#quickOf.get(consumer)?.slice() ?? []) this.#finish(quick);
+    const token = this.#standingOf.get(consumer) ?? "";
+    const standing = this.#standing.get(token);
+    if (standing === undefined) return;
+    this.#drop(token, standing);
+    if (!this.#closed) this.#ended(consumer);
   }
 
   /** Standing pulls that a server has may be asleep: whoever wants something asks anew. */
@@ -147,12 +197,11 @@ export class Pulls {
 
   close(): void {
     this.#closed = true;
-    // Nobody listens any more: the server withdraws the pulls, and sends nothing into the void.
-    this.#subscription.unsubscribe();
+    this.#quickSubscription.unsubscribe();
+    this.#standingSubscription?.unsubscribe();
     this.#timer?.cancel();
     for (const token of this.#quick.keys()) this.#finish(token);
-    this.#standing.clear();
-    this.#standingOf.clear();
+    this.forgetStanding();
   }
 
   #next(): string {
@@ -160,20 +209,19 @@ export class Pulls {
     return this.#count.toString(36);
   }
 
-  #ask(consumer: number, token: string, request: object): void {
+  #ask(consumer: number, reply: string, request: object): void {
     const subject = this.#subjects[consumer];
     if (subject === undefined) return;
     try {
-      this.#wire.publish(subject, JSON.stringify(request), { reply: `${this.#inbox}.${consumer}.${token}` });
+      this.#wire.publish(subject, JSON.stringify(request), { reply });
     } catch {
       // The connection is closed: no pull is ever answered again, and every other call says so.
     }
   }
 
-  #receive(delivery: Delivery): void {
+  #receiveQuick(delivery: Delivery): void {
     if (delivery.status !== 0) {
-      const [consumer = "", token = ""] = delivery.subject.slice(this.#inbox.length + 1).split(".");
-      this.#receiveStatus(delivery, Number(consumer), token, this.#standing.get(token));
+      this.#finish(lastToken(delivery.subject));
       return;
     }
     const pulled = readPulled(delivery);
@@ -183,40 +231,51 @@ export class Pulls {
     if (quick !== undefined) {
       quick.found += 1;
       quick.newest = pulled;
-      this.#arrive(consumer, pulled);
-      if (quick.found >= quick.want || pulled.left === 0) this.#finish(first);
+    }
+    this.#arrive(consumer, pulled);
+    if (quick !== undefined && (quick.found >= quick.want || pulled.left === 0)) this.#finish(first);
+  }
+
+  #receiveStanding(delivery: Delivery, period: number): void {
+    if (delivery.status !== 0) {
+      const token = lastToken(delivery.subject);
+      const standing = this.#standing.get(token);
+      if (standing !== undefined) this.#receiveStatus(delivery.status, token, standing);
       return;
     }
-    const token = this.#standingOf.get(consumer) ?? "";
+    const pulled = readPulled(delivery);
+    const consumer = this.#names.indexOf(pulled.consumer);
+    // It was on its way to a pull that was withdrawn since: the one that stands there now has its message yet to come.
+    const token = period === this.#withdrawals ? (this.#standingOf.get(consumer) ?? "") : "";
     const standing = this.#standing.get(token);
     if (standing !== undefined) {
       this.#refusals.delete(consumer);
       standing.left -= 1;
-      standing.heard = this.#clock.monotonic();
+      this.#hear(standing);
       if (standing.left <= 0) this.#drop(token, standing);
     }
     this.#arrive(consumer, pulled);
   }
 
-  #receiveStatus(delivery: Delivery, consumer: number, token: string, standing: Standing | undefined): void {
-    if (this.#quick.has(token)) {
-      this.#finish(token);
-      return;
-    }
-    if (standing === undefined) return;
-    if (delivery.status === 100) {
+  #receiveStatus(status: number, token: string, standing: Standing): void {
+    const { consumer } = standing;
+    if (status === 100) {
       this.#refusals.delete(consumer);
-      standing.heard = this.#clock.monotonic();
+      this.#hear(standing);
       return;
     }
     // 404 and 408: nothing came. 409: the consumer moved, was deleted, or has too many pulls. 503: nobody is there.
-    if (delivery.status !== 404 && delivery.status !== 408) {
+    if (status !== 404 && status !== 408) {
       void this.#askWhy(consumer, token, standing);
       return;
     }
     this.#refusals.delete(consumer);
     this.#drop(token, standing);
     this.#ended(consumer);
+  }
+
+  #hear(standing: Standing): void {
+    if (standing.hasHeartbeat) standing.silentAt = this.#clock.monotonic() + HEARTBEAT_MS * 2;
   }
 
   /** Until the consumer is known to be another one, but no longer than a while, nobody asks it again. */
@@ -250,21 +309,26 @@ export class Pulls {
   #forget(): void {
     for (const token of this.#quick.keys()) this.#finish(token);
     const consumers = [...this.#standingOf.keys()];
-    this.#standing.clear();
-    this.#standingOf.clear();
+    this.forgetStanding();
     for (const consumer of consumers) this.#ended(consumer);
+  }
+
+  #planCheck(): void {
+    if (this.#timer !== undefined || this.#standing.size === 0 || this.#closed) return;
+    let at = Number.POSITIVE_INFINITY;
+    for (const { silentAt } of this.#standing.values()) at = Math.min(at, silentAt);
+    this.#timer = this.#clock.setTimer(at - this.#clock.monotonic() + 1, () => this.#checkHeard());
   }
 
   #checkHeard(): void {
     this.#timer = undefined;
     const now = this.#clock.monotonic();
     for (const [token, standing] of this.#standing) {
-      if (now - standing.heard < HEARTBEAT_MS * 2) continue;
+      if (now < standing.silentAt) continue;
       this.#drop(token, standing);
       this.#ended(standing.consumer);
     }
-    if (this.#standing.size > 0 && !this.#closed)
-      this.#timer ??= this.#clock.setTimer(HEARTBEAT_MS * 2, () => this.#checkHeard());
+    this.#planCheck();
   }
 }
 

@@ -1,13 +1,14 @@
 /** One queue, as one handle works with it: all parts put together. */
 import type { Clock, Timer } from "../../domain/clock.ts";
+import { QueueMissing } from "../../domain/errors.ts";
 import type * as port from "../../engine/port.ts";
 import { mendAnnouncements } from "./announcements.ts";
 import { Acknowledgements } from "./acknowledgements.ts";
-import { Claims } from "./claims.ts";
-import { decodeItem } from "./codec.ts";
+import { Claims, type Due } from "./claims.ts";
 import { Counts } from "./counts.ts";
 import { holdKey } from "./holds.ts";
 import { Inspector } from "./inspect.ts";
+import { Intake } from "./intake.ts";
 import { asError } from "./as-error.ts";
 import type { ConsumerInfo } from "./api-types.ts";
 import type { JetStream } from "./jetstream.ts";
@@ -15,15 +16,14 @@ import { KeyStore } from "./key-store.ts";
 import { Leases } from "./leases.ts";
 import { firstFence, Losses } from "./losses.ts";
 import type { Nonces } from "./nonce.ts";
-import { lookAgain } from "./operate.ts";
-import { type Pulled, Pulls } from "./pulls.ts";
+import { Pulls } from "./pulls.ts";
 import { Puts } from "./puts.ts";
 import { reap } from "./reap.ts";
 import { Receipts } from "./receipts.ts";
 import { Sessions } from "./sessions.ts";
 import { type QueueRecord, readRecord } from "./setup.ts";
 import type { KeyItem, Seen } from "./state.ts";
-import { lastToken, type QueueSubjects } from "./subjects.ts";
+import type { QueueSubjects } from "./subjects.ts";
 import { Submitter } from "./submit.ts";
 import { Watches } from "./watches.ts";
 import type { Subscription, Wire } from "./wire.ts";
@@ -52,6 +52,8 @@ export interface RoomParts {
   readonly briefAfter: number;
   readonly putTogether: boolean;
   readonly readQueue: () => Promise<QueueRecord | undefined>;
+  /** The queue was deleted, by this handle or another. */
+  readonly onMissing: () => void;
   /** Looks after what the queue has at the server. True: some of it was made anew. */
   readonly restore: () => Promise<boolean>;
 }
@@ -66,8 +68,7 @@ export class QueueRoom {
   readonly #parts: RoomParts;
   readonly #sessions: Sessions;
   readonly #background = new Set<Promise<unknown>>();
-  /** Items that have come due and are on their way to their keys. */
-  readonly #intake = new Set<Promise<unknown>>();
+  readonly #intake: Intake;
   readonly #hearing: Subscription;
   readonly #watches: Watches;
   readonly #losses: Losses;
@@ -77,7 +78,8 @@ export class QueueRoom {
   /** Holds that are waited for. Whoever closes lets them take back what they have said first. */
   readonly #holding = new Set<Promise<unknown>>();
   #claims: Claims | undefined;
-  #pulls: Pulls | undefined;
+  #due: Due | undefined;
+  readonly #pulls: Pulls[] = [];
   #paused: boolean;
   /** How often it was told so. */
   #hears = 0;
@@ -85,6 +87,7 @@ export class QueueRoom {
   #hearsAll = false;
   #catchingUp: Timer | undefined;
   #closed = false;
+  readonly #gone = new AbortController();
 
   constructor(parts: RoomParts) {
     const { js, wire, clock, nonces, subjects, shared, queue, record } = parts;
@@ -106,13 +109,22 @@ export class QueueRoom {
       nonces,
       room,
       background,
+      takeInDue: () => this.#takeInDue(),
     });
     const counts = new Counts(this.store, shared, () => this.inspector.total());
     this.inspector = new Inspector(this.store, queue, this.levels, shared, () => counts);
     // What has come due goes first.
     const startHere = (key: string, item: KeyItem): Promise<Seen | undefined> | undefined =>
-      this.#paused || !this.#hearsAll || this.#intake.size > 0 ? undefined : this.#claims?.startHere(key, item);
+      this.#paused || !this.#hearsAll || !this.#intake.isEmpty ? undefined : this.#claims?.startHere(key, item);
     this.submitter = new Submitter(this.store, counts, queue, this.levels, startHere);
+    this.#intake = new Intake({
+      store: this.store,
+      submitter: this.submitter,
+      wire,
+      stream: shared,
+      mayBeSecond: (at) => this.#mayBeSecond(at),
+      ended: () => this.#claims?.stir(),
+    });
     this.#sessions = new Sessions({
       js,
       wire,
@@ -131,6 +143,7 @@ export class QueueRoom {
       mayRunAhead: () => this.#claims?.mayRunAhead === true,
       reserve: (held) => this.#claims?.reserve(held),
       stir: () => this.#claims?.stir(),
+      emptied: () => this.#claims?.withdraw(),
       lost: (key, written) => this.#losses.tell(key, written),
       freed: (token) => {
         if (!this.#paused) this.#claims?.offer(token);
@@ -153,6 +166,19 @@ export class QueueRoom {
     return { levels: this.levels, paused: this.#paused };
   }
 
+  /** Fires when the queue is deleted. */
+  get gone(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  missing(): void {
+    if (this.#gone.signal.aborted) return;
+    const error = new QueueMissing(this.#parts.queue);
+    this.#gone.abort(error);
+    this.#parts.onMissing();
+    this.#claims?.refuse(error);
+  }
+
   /** These are the queue's consumers. True: not all of them are those that were known. */
   know(consumers: readonly ConsumerInfo[]): boolean {
     const anew = consumers.filter(({ config, created }) => this.#created.get(config.durable_name) !== created);
@@ -165,6 +191,12 @@ export class QueueRoom {
     return anew.length > 0;
   }
 
+  /** A consumer of a stream has a new leader. */
+  elected(stream: string, consumer: string): void {
+    if (stream !== this.subjects.stream && stream !== this.#parts.shared) return;
+    for (const pulls of this.#pulls) pulls.askAnew(consumer);
+  }
+
   async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     if (request.signal.aborted) return [];
     const claims = this.#claims ?? this.#beginClaims();
@@ -175,17 +207,17 @@ export class QueueRoom {
 
   async hold(request: port.HoldRequest, closing: AbortSignal): Promise<port.Lease | undefined> {
     const { clock } = this.#parts;
-    const parts = { leases: this.leases, store: this.store, watches: this.#watches, clock, closing };
+    const parts = { leases: this.leases, store: this.store, watches: this.#watches, clock, closing, gone: this.gone };
     const holding = holdKey(parts, request).finally(() => this.#holding.delete(holding));
     this.#holding.add(holding);
-    const lease = await holding;
+    const lease = await unlessGone(holding, this.gone);
     if (lease !== undefined) this.#losses.add(lease, request.lost);
     return lease;
   }
 
-  settle({ lease, ending }: port.Settlement): Promise<port.SettleResult> {
-    this.#losses.remove(lease);
-    return this.leases.settle(lease, ending);
+  settle(settlement: port.Settlement): Promise<port.SettleResult> {
+    this.#losses.remove(settlement.lease);
+    return this.leases.settle(settlement);
   }
 
   async report(): Promise<port.QueueReport> {
@@ -216,96 +248,95 @@ export class QueueRoom {
     this.#losses.close();
     this.#watches.close();
     await this.#claims?.close();
-    this.#pulls?.close();
+    for (const pulls of this.#pulls) pulls.close();
     await this.leases.close();
     await this.quiet();
     await this.#sessions.close(this.leases.count === 0);
   }
 
   #beginClaims(): Claims {
-    const { js, wire, clock, subjects, shared, inbox } = this.#parts;
-    const due = this.levels.length;
+    const { js, wire, clock, subjects, inbox } = this.#parts;
     const consumers = this.levels.map((_, level) => js.nextMessages(subjects.stream, subjects.readyConsumer(level)));
-    const pulls: Pulls = new Pulls({
+    const pulls = new Pulls({
       wire,
       clock,
       inbox: `${inbox}.${this.#parts.nonces.next()}`,
-      subjects: [...consumers, js.nextMessages(shared, subjects.dueConsumer)],
-      arrive: (consumer, pulled) => {
-        if (consumer === due) this.#arriving(pulled);
-        else this.#claims?.arrive(consumer, pulled);
-        if (consumer === due && !pulls.isStanding(due)) pulls.stand(due, DUE_BATCH);
-      },
-      ended: (consumer) => {
-        if (consumer === due) pulls.stand(due, DUE_BATCH);
-        else this.#claims?.stir();
-      },
-      refused: () =>
-        this.#parts.restore().catch((error: unknown) => {
-          this.#claims?.refuse(asError(error));
-          throw error;
-        }),
+      subjects: consumers,
+      arrive: (level, pulled) => claims.arrive(level, pulled),
+      ended: () => claims.stir(),
+      refused: () => this.#restore(),
     });
-    const takeIn = (): Promise<unknown> | undefined => {
-      if (pulls.isStanding(due)) return this.#intake.size === 0 ? undefined : Promise.allSettled(this.#intake);
-      return pulls.quick(due, DUE_BATCH).then(({ found }) => {
-        if (found < DUE_BATCH) pulls.stand(due, DUE_BATCH);
-      });
-    };
     this.#losses.listen();
-    const claims = new Claims(this.store, this.leases, pulls, wire, this.#parts.briefAfter, takeIn);
+    const claims: Claims = new Claims(this.store, this.leases, pulls, wire, this.#parts.briefAfter, this.#dueOfQueue());
     this.#claims = claims;
-    this.#pulls = pulls;
+    this.#pulls.push(pulls);
     wire.watch((up) => {
-      if (!up) return;
-      pulls.stand(due, DUE_BATCH);
-      claims.lookAnew();
+      if (up) claims.lookAnew();
     });
     this.#inBackground(this.#sessions.watch());
     mendAnnouncements(this.store, () => this.#closed).catch(() => undefined);
     return claims;
   }
 
-  #arriving(pulled: Pulled): void {
-    const work: Promise<unknown> = this.#takeIn(pulled)
-      .catch(() => undefined)
-      .finally(() => {
-        this.#intake.delete(work);
-        this.#claims?.stir();
-      });
-    this.#intake.add(work);
-    this.#inBackground(work);
+  /** What has come due is at its keys, as far as it was not delivered to somebody else. */
+  async #takeInDue(): Promise<void> {
+    await this.#dueOfQueue().takeIn();
+    await this.#intake.all();
   }
 
-  /** A delayed item has come due, or a back-off is over. */
-  async #takeIn({ subject, data, reply, sequence, deliveries, at }: Pulled): Promise<void> {
-    const key = lastToken(subject);
-    if (data.length === 0) {
-      // That it came is proof that its time has come, whatever this process's clock says.
-      await lookAgain(this.store, key, at);
-    } else {
-      const { dueAt: _due, ...item } = decodeItem(data, sequence);
-      const front = item.attempts > 0;
-      const isSecond = deliveries > 1 || front || this.#mayBeSecond(at);
-      const again = isSecond && (await this.#isHere(key, item.unique, item.level));
-      if (!again) await this.submitter.arrive(key, { item: { ...item, place: 0, dueAt: undefined }, front });
+  #dueOfQueue(): Due {
+    this.#due ??= this.#beginIntake();
+    return this.#due;
+  }
+
+  /** What comes due takes its place among what waits, at once. While nobody works here it may wait where it is: whoever claims next takes it in first. */
+  #beginIntake(): Due {
+    const { js, wire, clock, subjects, shared, inbox } = this.#parts;
+    const isWanted = (): boolean => this.#claims?.isWanted === true || this.leases.count > 0;
+    const stand = (): void => {
+      if (isWanted()) pulls.stand(0, DUE_BATCH);
+    };
+    const pulls: Pulls = new Pulls({
+      wire,
+      clock,
+      inbox: `${inbox}.${this.#parts.nonces.next()}`,
+      subjects: [js.nextMessages(shared, subjects.dueConsumer)],
+      arrive: (_, pulled) => {
+        this.#inBackground(this.#intake.take(pulled));
+        stand();
+      },
+      ended: stand,
+      refused: () => this.#restore(),
+    });
+    this.#pulls.push(pulls);
+    wire.watch((up) => {
+      if (up) stand();
+    });
+    return {
+      takeIn: () => {
+        if (pulls.isStanding(0)) return this.#intake.isEmpty ? undefined : this.#intake.all();
+        return pulls.quick(0, DUE_BATCH).then(({ found }) => {
+          if (found < DUE_BATCH) stand();
+        });
+      },
+      withdraw: () => {
+        if (!isWanted()) pulls.withdraw();
+      },
+    };
+  }
+
+  async #restore(): Promise<boolean> {
+    try {
+      return await this.#parts.restore();
+    } catch (error) {
+      this.#claims?.refuse(asError(error));
+      throw error;
     }
-    await this.store.js.remove(this.#parts.shared, sequence);
-    this.#parts.wire.publish(reply, "+ACK");
   }
 
   /** Whether a consumer that is no more may have delivered it before. */
   #mayBeSecond(at: number): boolean {
     return at <= Date.parse(this.#created.get(this.subjects.dueConsumer) ?? "") + SKEW_MS;
-  }
-
-  /** Whether somebody who died right after took the item in already. */
-  async #isHere(key: string, unique: string, level: number): Promise<boolean> {
-    const { state } = await this.store.read(key);
-    if (state.items.some((item) => item.unique === unique)) return true;
-    for await (const { item } of this.store.line(key, level, state.taken[level] ?? 0))
-      if (item.unique === unique) return true;
-    return false;
   }
 
   /** What was said before this process listened, or while it was cut off. What is said meanwhile is newer. */
@@ -316,12 +347,14 @@ export class QueueRoom {
       if (!this.#closed) this.#catchingUp = this.#parts.clock.setTimer(CATCH_UP_MS, () => this.#catchUp());
     };
     this.#parts.readQueue().then((record) => {
+      if (record === undefined && this.#hears === heard) return void this.#parts.restore().catch(() => undefined);
       if (record !== undefined && this.#hears === heard && record.paused !== this.#paused) this.#hear(record);
       this.#hearsAll = true;
     }, again);
   }
 
-  #hear({ paused }: QueueRecord): void {
+  #hear({ paused, deletion }: QueueRecord): void {
+    if (deletion?.step === "deleted") return this.missing();
     this.#hears += 1;
     this.#paused = paused;
     // A pull that stood while its consumer was paused is not woken by the server.
@@ -336,5 +369,19 @@ export class QueueRoom {
         this.#background.delete(done);
       });
     this.#background.add(done);
+  }
+}
+
+/** Rejects when the signal fires: what a call would still take back is gone with the queue. */
+async function unlessGone<T>(work: Promise<T>, gone: AbortSignal): Promise<T> {
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  const end = (): void => reject(asError(gone.reason));
+  gone.addEventListener("abort", end, { once: true });
+  work.catch(() => undefined);
+  try {
+    gone.throwIfAborted();
+    return await Promise.race([work, ended]);
+  } finally {
+    gone.removeEventListener("abort", end);
   }
 }

@@ -3,12 +3,15 @@
  * Items without an id that nobody wants to remember have none of this.
  */
 import type { Failure } from "../../domain/failure.ts";
+import { withAttempts } from "../../engine/attempts.ts";
 import type { Outcome } from "../../engine/port.ts";
 import { decodeItem, decodeOutcome, decodeWith, encodeItem, encodeOutcome, encodeWith } from "./codec.ts";
+import type { Stored } from "./api-replies.ts";
+import { Damaged, readable } from "./damage.ts";
 import type { JetStream } from "./jetstream.ts";
 import { textOf } from "./key-token.ts";
 import type { KeyItem, Todo } from "./state.ts";
-import type { QueueSubjects } from "./subjects.ts";
+import { lastToken, type QueueSubjects } from "./subjects.ts";
 
 export interface Receipt {
   readonly key: string;
@@ -34,6 +37,13 @@ export interface DeadLetter {
   readonly failure: Failure;
   readonly item: KeyItem;
   readonly sequence: number;
+  readonly revival?: Revival;
+}
+
+/** Somebody brings a dead letter back, since then, as an item of this name. */
+interface Revival {
+  readonly unique: string;
+  readonly since: number;
 }
 
 export interface Delayed {
@@ -43,15 +53,25 @@ export interface Delayed {
   readonly sequence: number;
 }
 
+/** One that has come due. */
+export interface Due {
+  readonly key: string;
+  readonly item: KeyItem;
+}
+
 interface LetterLine {
   readonly id: string;
   readonly key: string;
   readonly at: number;
   readonly failure: Failure;
+  readonly revival?: Revival;
 }
 
+/** Who brings a dead letter back and has not finished after so long, is gone: another may do it. */
+const REVIVAL_MS = 10_000;
 /** A submitter that dies before it hears of its item leaves this behind for so long. */
 const PENDING_SECONDS = 3_600;
+const DUE_PAGE = 64;
 
 export class Receipts {
   readonly #js: JetStream;
@@ -69,8 +89,16 @@ export class Receipts {
   async find(id: string): Promise<FoundReceipt | undefined> {
     const stored = await this.#js.last(this.#stream, this.#subjects.receipt(id));
     if (stored === undefined) return undefined;
-    const { extra, outcome } = decodeOutcome<Receipt>(stored.data);
-    return { receipt: extra, outcome, sequence: stored.sequence };
+    return this.#certainly(`What is remembered of item ${id}`, stored, () => readReceipt(stored));
+  }
+
+  /** The same for several, with one request. */
+  async findAll(ids: readonly string[]): Promise<ReadonlyMap<string, FoundReceipt | "damaged">> {
+    const bySubject = new Map(ids.map((id) => [this.#subjects.receipt(id), id]));
+    const all = await this.#js.lastOfAll(this.#stream, [...bySubject.keys()]);
+    return new Map(
+      all.map((stored) => [bySubject.get(stored.subject) ?? "", readable([stored], readReceipt)[0] ?? "damaged"]),
+    );
   }
 
   of({ level, submittedAt, unique, keepMs }: KeyItem, key: string): Receipt {
@@ -101,7 +129,7 @@ export class Receipts {
     { lasting = false, again = false }: { readonly lasting?: boolean; readonly again?: boolean } = {},
   ): Promise<void> {
     const receipt = this.of(item, key);
-    const options = lasting ? {} : { ttlSeconds: Math.max(1, Math.ceil(item.keepMs / 1_000)) };
+    const options = lasting ? {} : { ttlSeconds: ttlOf(item) };
     const data = encodeOutcome(receipt, outcome);
     for (;;) {
       const found = await this.find(id);
@@ -140,13 +168,42 @@ export class Receipts {
 
   async bury(item: KeyItem, key: string, at: number, failure: Failure): Promise<void> {
     const id = itemId(item, key);
-    const line: LetterLine = { id, key: textOf(key), at, failure };
-    // Refused: it is there already.
-    await this.#js.putSurely(this.#subjects.dead(id), encodeWith(line, item), { expect: 0 });
+    await this.#putLetter({ id, key: textOf(key), at, failure }, item);
     if (item.keepMs > 0) {
-      const outcome: Outcome = { state: "dead", at, attempt: item.attempts, failure };
+      const outcome: Outcome = {
+        state: "dead",
+        at,
+        attempt: item.attempts,
+        failure,
+        ...withAttempts(item.tried ?? []),
+      };
       await this.conclude(id, textOf(key), item, outcome, { lasting: true });
     }
+  }
+
+  /** The letter of an earlier life of the item may still be there: whoever brought it back removes it last. */
+  async #putLetter(line: LetterLine, item: KeyItem): Promise<void> {
+    const data = encodeWith(line, item);
+    for (let expect = 0; ;) {
+      const { refused } = await this.#js.putSurely(this.#subjects.dead(line.id), data, { expect, rollup: true });
+      if (!refused) return;
+      const found = await this.letter(line.id);
+      if (found !== undefined && (found.item.unique === item.unique || found.revival === undefined)) return;
+      expect = found?.sequence ?? 0;
+    }
+  }
+
+  /**
+   * The right to bring a dead letter back, for one of those who try at once: the sequence under which the letter stands from now on. Undefined:
+   * somebody else brings it back, or has.
+   */
+  async claimLetter({ item, sequence, ...line }: DeadLetter, unique: string, now: number): Promise<number | undefined> {
+    const data = encodeWith({ ...line, revival: { unique, since: now } } satisfies LetterLine, item);
+    const put = await this.#js.putSurely(this.#subjects.dead(line.id), data, { expect: sequence, rollup: true });
+    if (!put.refused) return put.sequence;
+    // It may have been this very claim, whose reply was lost.
+    const found = await this.letter(line.id);
+    return found?.revival?.unique === unique ? found.sequence : undefined;
   }
 
   /** The id of a dead letter that is tried again stands for a living item. */
@@ -157,13 +214,21 @@ export class Receipts {
 
   async letter(id: string): Promise<DeadLetter | undefined> {
     const stored = await this.#js.last(this.#stream, this.#subjects.dead(id));
-    return stored === undefined ? undefined : readLetter(stored);
+    if (stored === undefined) return undefined;
+    return this.#certainly(`The dead letter ${id}`, stored, () => readLetter(stored));
   }
 
   /** Dead letters behind a sequence, oldest first. */
   async letters(after: number, limit: number): Promise<readonly DeadLetter[]> {
-    const stored = await this.#js.nextFew(this.#stream, this.#subjects.allDead, after + 1, limit);
-    return stored.map(readLetter);
+    const letters: DeadLetter[] = [];
+    for (let from = after; ;) {
+      const stored = await this.#js.nextFew(this.#stream, this.#subjects.allDead, from + 1, limit - letters.length);
+      const read = readable(stored, readLetter);
+      letters.push(...read);
+      const last = stored.at(-1);
+      if (last === undefined || read.length === stored.length) return letters;
+      from = last.sequence;
+    }
   }
 
   async removeLetter(sequence: number): Promise<boolean> {
@@ -183,20 +248,63 @@ export class Receipts {
   /** The delayed items of a key, in the order in which they were submitted. */
   async delayed(key: string): Promise<readonly Delayed[]> {
     const stored = await this.#js.lastOfEach(this.#stream, this.#subjects.laterOf(key));
-    const delayed = stored.map(({ data, sequence }): Delayed => {
+    const delayed = readable(stored, ({ data, sequence }): Delayed => {
       const item = decodeItem(data, sequence);
       return { key, dueAt: item.dueAt ?? 0, item, sequence };
     });
     return delayed.toSorted((a, b) => a.sequence - b.sequence);
   }
 
-  async hasDelayed(key: string): Promise<boolean> {
-    return (await this.#js.next(this.#stream, this.#subjects.laterOf(key), 1)) !== undefined;
+  /** Items that have come due, and that nobody has brought to their keys yet. What has no content is the end of a back-off. */
+  async *due(filter: string): AsyncGenerator<Due> {
+    for (let from = 1; ;) {
+      const page = await this.#js.nextFew(this.#stream, filter, from, DUE_PAGE);
+      const items = page.filter(({ data }) => data.length > 0);
+      yield* readable(items, ({ subject, data, sequence }) => ({
+        key: lastToken(subject),
+        item: decodeItem(data, sequence),
+      }));
+      const last = page.at(-1);
+      if (last === undefined || page.length < DUE_PAGE) return;
+      from = last.sequence + 1;
+    }
   }
 
-  /** True: it was still there, so it will not come due any more. */
-  async takeBack({ sequence }: Delayed): Promise<boolean> {
-    return await this.#js.remove(this.#stream, sequence);
+  async isAnyDue(key: string): Promise<boolean> {
+    for await (const _ of this.due(this.#subjects.due(key))) return true;
+    return false;
+  }
+
+  /** Whether something of the key comes later, or has come due and is not there yet. */
+  async hasDelayed(key: string): Promise<boolean> {
+    // In this order: what is delayed comes due, and not the other way round.
+    if ((await this.#js.next(this.#stream, this.#subjects.laterOf(key), 1)) !== undefined) return true;
+    return await this.isAnyDue(key);
+  }
+
+  /**
+   * A delayed item ends before it comes due. False: it has come due. If it is to be remembered, that it was accepted is written first: otherwise nothing
+   * would be known of it until its outcome is written.
+   */
+  async endDelayed({ key, item, sequence }: Delayed, todo: readonly Todo[]): Promise<boolean> {
+    if (todo.length > 0) await this.#sayAccepted(item, key);
+    if (!(await this.#js.remove(this.#stream, sequence))) return false;
+    for (const entry of todo) await this.perform(entry, key);
+    return true;
+  }
+
+  async #sayAccepted(item: KeyItem, key: string): Promise<void> {
+    const data = encodeOutcome(this.of(item, textOf(key)), undefined);
+    // Refused: it is known.
+    await this.#js.putSurely(this.#subjects.receipt(itemId(item, key)), data, { expect: 0, ttlSeconds: ttlOf(item) });
+  }
+
+  #certainly<T>(what: string, stored: Stored, read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      throw new Damaged(`${what} of queue ${this.#subjects.queue}`, stored, error);
+    }
   }
 
   async #swap(
@@ -221,6 +329,20 @@ export class Receipts {
       return last !== undefined && Buffer.from(data).equals(last.data) ? last.sequence : undefined;
     });
   }
+}
+
+function ttlOf({ keepMs }: KeyItem): number {
+  return Math.max(1, Math.ceil(keepMs / 1_000));
+}
+
+/** Somebody is at it, to bring it back. */
+export function isClaimed({ revival }: DeadLetter, now: number): boolean {
+  return revival !== undefined && now - revival.since < REVIVAL_MS;
+}
+
+function readReceipt({ data, sequence }: Stored): FoundReceipt {
+  const { extra, outcome } = decodeOutcome<Receipt>(data);
+  return { receipt: extra, outcome, sequence };
 }
 
 function readLetter({ data, sequence }: { readonly data: Uint8Array; readonly sequence: number }): DeadLetter {

@@ -1,5 +1,6 @@
 import type { Stored } from "./api-replies.ts";
 import { decodeState } from "./codec.ts";
+import { readable } from "./damage.ts";
 import type { Seen } from "./state.ts";
 import { lastToken } from "./subjects.ts";
 
@@ -9,11 +10,9 @@ export interface Found extends Seen {
 
 /** How keys stand by the messages that were found. What Baton did not write, or cannot read, is left out: it must not keep the others. */
 export function readRecords(stored: readonly Stored[]): readonly Found[] {
-  return stored.flatMap(({ subject, data, sequence }) => {
-    try {
-      return [{ key: lastToken(subject), sequence, state: decodeState(data, sequence) }];
-    } catch {
-      return [];
-    }
-  });
+  return readable(stored, ({ subject, data, sequence }) => ({
+    key: lastToken(subject),
+    sequence,
+    state: decodeState(data, sequence),
+  }));
 }

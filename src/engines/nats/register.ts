@@ -16,6 +16,7 @@ import { textOfBytes } from "./own-json.ts";
 import { Lost } from "./requests.ts";
 import { lastToken, type Subjects } from "./subjects.ts";
 import type { Wire } from "./wire.ts";
+import { sendUnanswered } from "./unanswered.ts";
 import { Watches } from "./watches.ts";
 
 /** As short as a server can make it. */
@@ -173,7 +174,7 @@ export class NatsRegister implements Register {
   }
 
   #tell(names: readonly string[]): void {
-    for (const name of names) this.#wire.publish(this.#subjectOfListener(name), "");
+    for (const name of names) sendUnanswered(this.#wire, this.#subjectOfListener(name), "");
   }
 
   #last(subject: string): Promise<Stored | undefined> {

@@ -1,10 +1,13 @@
 /** How leases are kept. */
+import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { Renewal, RenewResult } from "../../engine/port.ts";
 import { adopt } from "./adoption.ts";
+import { narrow } from "./endings.ts";
 import { lookAgain, takeIn, writeHeld } from "./holder-writes.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { Held, OwnLeases } from "./own-leases.ts";
 import type { Session, Sessions } from "./sessions.ts";
+import { coveredOf } from "./state.ts";
 
 export class Renewals {
   readonly #store: KeyStore;
@@ -17,7 +20,8 @@ export class Renewals {
     this.#leases = leases;
   }
 
-  async renew({ lease, leaseMs, progress }: Renewal): Promise<RenewResult> {
+  async renew(renewal: Renewal): Promise<RenewResult> {
+    const { lease, leaseMs, progress, ended } = renewal;
     const held = this.#leases.find(lease) ?? (await adopt(this.#store, this.#sessions, this.#leases, lease));
     if (held === undefined) return { ok: false };
     const session = leaseMs === held.session.leaseMs ? held.session : await this.#sessions.get(leaseMs);
@@ -29,32 +33,51 @@ export class Renewals {
       return { ok: false };
     }
     if (seen.sequence > held.streak.seen.sequence) await takeIn(this.#store, held, seen, () => !held.over);
-    if (progress !== undefined || session !== held.session) {
-      if (!(await this.#note(held, session, leaseMs, progress))) return { ok: false };
-    }
+    const mayEnd = ended !== undefined && coveredOf(held.streak.seen.state) > 1;
+    const isNoted =
+      (progress === undefined && ended === undefined && session === held.session) ||
+      (await this.#note(held, session, renewal));
     // Meanwhile its old deadline may have passed, and the key be on its way to somebody else.
-    if (held.over) return { ok: false };
+    if (!isNoted || held.over) {
+      // What ended before that may have been written.
+      if (mayEnd) throw new OutcomeUnknown("a renewal");
+      return { ok: false };
+    }
     this.#leases.renew(held, session.since, leaseMs);
     const { lease: written } = held.streak.seen.state;
     const cancelRequested = written?.fence === held.fence && written.cancelRequested;
     return { ok: true, since: held.since, cancelRequested };
   }
 
+  /** What is behind the first of a run goes back, before anybody has heard of it. */
+  async narrow(held: Held): Promise<boolean> {
+    held.behind = [];
+    return await this.#note(held, held.session, { leaseMs: held.leaseMs, ended: [] });
+  }
+
   /** Writes into the record what a renewal changed beside the deadline. */
-  async #note(held: Held, session: Session, leaseMs: number, progress: number | undefined): Promise<boolean> {
-    await held.streak.settleIn();
-    await held.streak.written();
+  async #note(held: Held, session: Session, { leaseMs, progress, ended }: Omit<Renewal, "lease">): Promise<boolean> {
+    const { key, streak } = held;
+    await streak.settleIn();
+    await streak.written();
     for (;;) {
-      const { lease } = held.streak.seen.state;
+      const { state } = streak.seen;
+      const narrowed = ended === undefined ? undefined : narrow(key, state, ended, this.#store.clock.wall());
+      const { lease } = narrowed ?? state;
       if (held.over || lease?.fence !== held.fence) return false;
+      // What ended was reported before.
+      if (narrowed === undefined && progress === undefined && session === held.session) return true;
       const noted = { ...lease, session: session.id, leaseMs, ...(progress === undefined ? {} : { progress }) };
-      const written = await writeHeld(this.#store, held, { ...held.streak.seen.state, lease: noted });
+      const written = await writeHeld(this.#store, held, { ...(narrowed ?? state), lease: noted });
       if (written === undefined) {
         if (await lookAgain(this.#store, held)) continue;
         this.#leases.lose(held);
         return false;
       }
-      held.streak.seen = written;
+      // As long as this is not done, the record says so, and whoever sees it does it.
+      await this.#store.perform(key, written.state);
+      if (written.sequence > streak.seen.sequence)
+        streak.seen = { sequence: written.sequence, state: { ...written.state, todo: [] } };
       if (session !== held.session) {
         this.#sessions.begin(session);
         this.#sessions.end(held.session);

@@ -1,9 +1,10 @@
 /** Mode latest: an item takes the place of everything that waits. */
+import { ended } from "./endings.ts";
 import type { KeyStore } from "./key-store.ts";
 import { itemId } from "./receipts.ts";
 import type { Remembered } from "./remembered.ts";
-import { ended, free, NO_HEADS, STAYS_ANNOUNCED, takeAll } from "./rules.ts";
-import type { KeyItem, KeyState, Seen, Waiting } from "./state.ts";
+import { free, NO_HEADS, STAYS_ANNOUNCED, takeAll } from "./rules.ts";
+import { coveredOf, type KeyItem, type KeyState, type Seen, type Waiting } from "./state.ts";
 
 /** Gives the ids of what was replaced. */
 export async function replaceWaiting(
@@ -24,10 +25,10 @@ export async function replaceWaiting(
       // Another submission of the same id may have been faster: then this one changes nothing.
       if (item !== undefined && (await isOvertaken(store, item))) return undefined;
       const line = await lineOf(store, key, state);
-      const running = state.kind === "running" ? state.items.slice(0, 1) : [];
-      before = [...state.items.slice(running.length), ...line.map(({ item: waiting }) => waiting)];
+      const leased = state.items.slice(0, coveredOf(state));
+      before = [...state.items.slice(leased.length), ...line.map(({ item: waiting }) => waiting)];
       const todo = before.flatMap((old) => ended(old, { state: "replaced", at: now, attempt: old.attempts }));
-      const items = item === undefined ? running : [...running, item];
+      const items = item === undefined ? leased : [...leased, item];
       // Out of the line by the same write that puts the new one in: whoever has the key cannot have taken them meanwhile.
       const base = { ...takeAll(state, line), items, todo: [...state.todo, ...todo] };
       if (state.lease !== undefined) return base;
@@ -42,10 +43,9 @@ export async function replaceWaiting(
   if (written === undefined) return [];
   const delayed: KeyItem[] = [];
   for (const one of await store.receipts.delayed(key)) {
-    if (one.item.unique === item?.unique || !(await store.receipts.takeBack(one))) continue;
-    delayed.push(one.item);
+    if (one.item.unique === item?.unique) continue;
     const todo = ended(one.item, { state: "replaced", at: now, attempt: one.item.attempts });
-    for (const entry of todo) await store.receipts.perform(entry, key);
+    if (await store.receipts.endDelayed(one, todo)) delayed.push(one.item);
   }
   const waiting = before.toSorted((a, b) => a.level - b.level || a.place - b.place);
   return [...waiting, ...delayed].map((old) => itemId(old, key));

@@ -3,8 +3,10 @@
  * request cost three times the request. Time runs out in two generations: one timer for all.
  */
 import type { Clock, Timer } from "../../domain/clock.ts";
-import { BatonError, Closed } from "../../domain/errors.ts";
+import { BatonError, Closed, OutcomeUnknown } from "../../domain/errors.ts";
+import { isError } from "../../domain/realms.ts";
 import { PassingMap } from "../../domain/passing.ts";
+import { asError } from "./as-error.ts";
 import type { Delivery, Denied, Subscription, Wire } from "./wire.ts";
 
 /** No reply came: what was asked for may or may not have happened. */
@@ -24,6 +26,31 @@ export class Unserved extends Lost {
     this.name = "Unserved";
     this.subject = subject;
   }
+}
+
+/** Whenever it was asked for, nobody served it, and nobody is about to: surely nothing was done. */
+export class SwitchedOff extends Lost {
+  constructor(subject: string) {
+    super(subject);
+    this.name = "SwitchedOff";
+  }
+}
+
+/** The same, for those who called: of a submission or a declaration that nothing of it was done. */
+export class NotServed extends BatonError {
+  constructor(cause: SwitchedOff) {
+    super(
+      "STORE_UNAVAILABLE",
+      "The NATS server says that nobody serves JetStream: it is switched off, there or for this account, or a cluster has had no leader for long. " +
+        "Nothing was written. What was accepted before is safe as long as the server's folder is; once JetStream is there again, work goes on by itself.",
+      { cause },
+    );
+  }
+}
+
+/** Part of a submission was written before this: what became of it is not known. */
+export function partlyWritten(cause: unknown): never {
+  throw cause instanceof SwitchedOff ? new OutcomeUnknown("a submission", { cause }) : asError(cause);
 }
 
 /** The account may not do what Baton needs. */
@@ -80,6 +107,7 @@ export class Requests {
   #up = true;
   #away: Timer | undefined;
   #closed = false;
+  #onQuiet: PromiseWithResolvers<void> | undefined;
   #forbidden: Forbidden | undefined;
 
   constructor(wire: Wire, clock: Clock, inbox: string) {
@@ -144,6 +172,34 @@ export class Requests {
     return new Promise((resolve, reject) => this.#begin(subject, data, undefined, { subject, resolve, reject, more }));
   }
 
+  /** Whoever could have answered these is gone. */
+  giveUp(isMeant: (subject: string) => boolean): void {
+    for (const waiting of [this.#young, this.#old]) {
+      for (const [token, { subject, reject }] of waiting.entries()) {
+        if (!isMeant(subject)) continue;
+        waiting.delete(token);
+        reject(new Lost(subject));
+      }
+    }
+    for (let free = MOST_IN_FLIGHT - this.#young.size - this.#old.size; this.#up && free > 0; free -= 1)
+      this.#unsent.shift()?.send();
+  }
+
+  /** Resolves when every request is answered, or given up. */
+  quiet(): Promise<void> {
+    if (this.#areAllAnswered) return Promise.resolve();
+    this.#onQuiet ??= Promise.withResolvers<void>();
+    return this.#onQuiet.promise;
+  }
+
+  get #areAllAnswered(): boolean {
+    return this.#young.size + this.#old.size + this.#unsent.length === 0;
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
   close(): void {
     this.#closed = true;
     this.#subscription.unsubscribe();
@@ -182,7 +238,7 @@ export class Requests {
       this.#wire.publish(subject, data, headers === undefined ? { reply } : { reply, headers });
     } catch (error) {
       this.#young.delete(token);
-      waiting.reject(error instanceof Error ? error : new Error(String(error)));
+      waiting.reject(isError(error) ? error : new Error(String(error)));
     }
   }
 
@@ -194,6 +250,13 @@ export class Requests {
     if (!this.#young.delete(token)) this.#old.delete(token);
     this.#unsent.shift()?.send();
     waiting.resolve(delivery);
+    this.#tellQuiet();
+  }
+
+  #tellQuiet(): void {
+    if (this.#onQuiet === undefined || !this.#areAllAnswered) return;
+    this.#onQuiet.resolve();
+    this.#onQuiet = undefined;
   }
 
   #grow(): void {
@@ -203,6 +266,7 @@ export class Requests {
     this.#timer = this.#old.size > 0 ? this.#clock.setTimer(GENERATION_MS, () => this.#grow()) : undefined;
     for (const { subject, reject } of lost) reject(new Lost(subject));
     for (let free = lost.length; free > 0 && this.#unsent.length > 0; free -= 1) this.#unsent.shift()?.send();
+    this.#tellQuiet();
   }
 
   #lose(lost: readonly Waiting[]): void {
@@ -210,6 +274,7 @@ export class Requests {
     this.#young.clear();
     for (const { subject, reject } of lost) reject(new Lost(subject));
     if (this.#up && !this.#closed) this.#sendWaiting();
+    this.#tellQuiet();
   }
 
   #sendWaiting(): void {

@@ -2,9 +2,8 @@
  * How a key changes, as pure functions from one state to the next. Who writes it, and what happens when somebody else was
  * faster, is not known here.
  */
-import type { Ending, Outcome } from "../../engine/port.ts";
-import { bodySize, EMPTY_PAYLOAD } from "../../domain/payload.ts";
-import { type KeyItem, type KeyState, NOTHING, type StateLease, type Todo, type Waiting } from "./state.ts";
+import { bodySize } from "../../domain/payload.ts";
+import { coveredOf, type KeyItem, type KeyState, NOTHING, type StateLease, type Waiting } from "./state.ts";
 
 /** A state that others write again and again carries no more than this; what comes then stands in line. */
 const MOST_CARRIED_BYTES = 32_768;
@@ -67,7 +66,7 @@ export function free(state: KeyState, items: readonly KeyItem[], heads: Heads, l
     case "blocked":
       return { ...base, kind: "parked", todo: [...base.todo, { type: "wake", dueAt: choice.until }] };
     case "none":
-      return { ...base, kind: "idle", more: false };
+      return { ...base, kind: "idle", more: false, alone: 0 };
   }
 }
 
@@ -102,11 +101,22 @@ export function takeAll(state: KeyState, line: readonly Waiting[]): KeyState {
   return { ...state, taken, takenLeft: state.takenLeft + line.length };
 }
 
-/** The first item starts. */
-export function start(state: KeyState, lease: StateLease): KeyState {
+/** The first item starts, and the lease covers up to so many, which are carried one behind the other. */
+export function start(state: KeyState, lease: StateLease, most = 1): KeyState {
   const [first, ...rest] = state.items;
-  const items = first === undefined ? [] : [{ ...first, attempts: first.attempts + 1 }, ...rest];
-  return { ...state, kind: "running", items, lease, more: state.more !== false };
+  const behind = first === undefined ? [] : runBehind(state, first, rest, most);
+  const others = behind.length === 0 ? rest : rest.filter((item) => !behind.includes(item));
+  const items = first === undefined ? [] : [{ ...first, attempts: first.attempts + 1 }, ...behind, ...others];
+  const covered = behind.length + 1;
+  return { ...state, kind: "running", items, lease: { ...lease, covered }, more: state.more !== false };
+}
+
+/** The items of the run that may follow its first one: innocent, and equal to it. */
+function runBehind({ alone }: KeyState, first: KeyItem, rest: readonly KeyItem[], most: number): readonly KeyItem[] {
+  if (most <= 1 || first.attempts > 0 || alone > 0) return [];
+  const equal = rest.filter(({ level }) => level === first.level);
+  const end = equal.findIndex(({ attempts }) => attempts > 0);
+  return equal.slice(0, Math.min(most - 1, end === -1 ? equal.length : end));
 }
 
 /** These are done, and this one runs in their place. If somebody took it away meanwhile it still runs, but for nothing. */
@@ -186,8 +196,9 @@ export function join(
 /** A busy key takes the item into its own state while there is no line and it is small; then the line begins. */
 function carry(state: KeyState, item: KeyItem, front: boolean, bytes: number): Joining {
   const base: KeyState = state.kind === "ready" ? { ...state, announced: STAYS_ANNOUNCED } : state;
-  const first = state.kind === "running" || state.kind === "ready" ? 1 : 0;
-  if (front) return { type: "write", state: { ...base, items: behind(state.items, item, first) } };
+  // What a lease covers is not overtaken: perhaps it has begun.
+  const first = state.kind === "ready" ? 1 : coveredOf(state);
+  if (front) return { type: "write", state: { ...base, items: inserted(state.items, item, first) } };
   if (state.more === true)
     return item.level < state.line && state.kind !== "ready"
       ? { type: "write", state: { ...base, line: item.level } }
@@ -210,83 +221,19 @@ export function lifts({ kind, items, paused }: KeyState, item: KeyItem): boolean
 }
 
 /** Before the others of its level, but never before what runs. */
-function behind(items: readonly KeyItem[], item: KeyItem, from: number): readonly KeyItem[] {
+function inserted(items: readonly KeyItem[], item: KeyItem, from: number): readonly KeyItem[] {
   return [...items.slice(0, from), item, ...items.slice(from)];
 }
 
 /** No less than it takes in a message. */
-export function sizeOf({ payload: { type, body }, id, headers }: KeyItem): number {
+export function sizeOf({ payload: { type, body }, id, headers, tried }: KeyItem): number {
   const bytes = bodySize(body) + 2 * type.length + LINE_BYTES;
-  return id === undefined && headers === undefined ? bytes : bytes + Buffer.byteLength(JSON.stringify({ id, headers }));
+  if (id === undefined && headers === undefined && tried === undefined) return bytes;
+  return bytes + Buffer.byteLength(JSON.stringify({ id, headers, tried }));
 }
 
 export function totalOf({ items }: KeyState): number {
   let total = 0;
   for (const item of items) total += sizeOf(item);
   return total;
-}
-
-/** What is left of a running or held key when its lease ends so. The caller lets `free` or `start` go on with it. */
-export interface Ended {
-  readonly items: readonly KeyItem[];
-  readonly todo: readonly Todo[];
-}
-
-export function end(state: KeyState, ending: Ending, now: number): Ended {
-  const [item, ...rest] = state.items;
-  if (state.kind !== "running" || item === undefined) return { items: state.items, todo: [] };
-  const wanted: Ending =
-    state.lease?.cancelRequested === true && (ending.type === "retry" || ending.type === "release")
-      ? { type: "cancelled" }
-      : ending;
-  const over = { at: now, attempt: item.attempts };
-  switch (wanted.type) {
-    case "done":
-      return {
-        items: rest,
-        todo: ended(item, {
-          state: "done",
-          ...over,
-          ...(wanted.result === undefined ? {} : { result: wanted.result }),
-        }),
-      };
-    case "cancelled":
-      return { items: rest, todo: ended(item, { state: "cancelled", ...over }) };
-    case "dead":
-      return { items: rest, todo: [{ type: "dead", item, at: now, failure: wanted.failure }] };
-    case "release":
-      return { items: [{ ...item, attempts: item.attempts - 1 }, ...rest], todo: [] };
-    case "retry":
-      if (wanted.delayMs > 0 && wanted.place === "yield")
-        return { items: rest, todo: [{ type: "later", item, dueAt: now + wanted.delayMs }] };
-      return {
-        items: [{ ...item, dueAt: wanted.delayMs > 0 ? now + wanted.delayMs : undefined }, ...rest],
-        todo: [],
-      };
-  }
-}
-
-/**
- * Whether nothing is left of a running key when its item is done, and so many before it are: no other item, no line, nobody who waits, and
- * nothing to be told.
- */
-export function isAlone({ kind, items, more, paused, wanted, todo, cut, takenLeft }: KeyState, done = 0): boolean {
-  const isPlain = kind === "running" && more === false && !paused && wanted.length === 0;
-  if (!isPlain || todo.length > 0 || cut.length > 0 || takenLeft > 0 || items.length !== done + 1) return false;
-  return items.every(({ keepMs }) => keepMs === 0);
-}
-
-/** Nobody settled in time: the item is back in its place, unless it was to be cancelled. */
-export function expire(state: KeyState, now: number): Ended {
-  const [item, ...rest] = state.items;
-  if (state.kind !== "running" || item === undefined) return { items: state.items, todo: [] };
-  if (state.lease?.cancelRequested !== true) return { items: state.items, todo: [] };
-  return { items: rest, todo: ended(item, { state: "cancelled", at: now, attempt: item.attempts }) };
-}
-
-/** Nothing is written about items that nobody asked to remember. */
-export function ended(item: KeyItem, outcome: Outcome): readonly Todo[] {
-  return item.keepMs === 0
-    ? []
-    : [{ type: "ended", item: { ...item, payload: EMPTY_PAYLOAD, headers: undefined }, outcome }];
 }

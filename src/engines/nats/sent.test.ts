@@ -21,6 +21,8 @@ function itemOf(number: number, more: Partial<KeyItem> = {}): KeyItem {
     keepMs: 0,
     replaceable: false,
     dueAt: undefined,
+    tried: undefined,
+    losses: 0,
     ...more,
   };
 }

@@ -14,12 +14,20 @@ export interface SessionLine {
   readonly gone?: true;
 }
 
+/** Throws when it is not one that Baton wrote. */
 export function readLine(data: Uint8Array): SessionLine {
-  return ownJson<SessionLine>(textOfBytes(data));
+  const line = ownJson<SessionLine | null>(textOfBytes(data));
+  if (typeof line?.lapse === "number" && typeof line.beat === "number") return line;
+  throw new TypeError("it is no sign of life");
 }
 
+/** Nobody may take the leases of one whose last word cannot be read: it may live. Its next sign of life takes the place of that word. */
 export function isAlive({ data }: Stored): boolean {
-  return readLine(data).gone !== true;
+  try {
+    return readLine(data).gone !== true;
+  } catch {
+    return true;
+  }
 }
 
 export function optionsOf({ lapse }: SessionLine): Pick<PutOptions, "rollup" | "ttlSeconds"> {

@@ -7,6 +7,7 @@
  */
 import { type Clock, pause, type Timer } from "../../domain/clock.ts";
 import { asError } from "./as-error.ts";
+import { readable } from "./damage.ts";
 import type { JetStream } from "./jetstream.ts";
 import { Lost } from "./requests.ts";
 import { optionsOf, readLine, type SessionLine } from "./session-line.ts";
@@ -134,7 +135,8 @@ export class SessionWatch {
   async #meetAll(): Promise<void> {
     for (const { subject, data } of await this.#js.lastOfEach(this.#stream, this.#subjects.allSessions)) {
       const id = lastToken(subject);
-      if (!this.#isOwn(id) && !this.#watched.has(id)) this.#meet(id, readLine(data));
+      if (this.#isOwn(id) || this.#watched.has(id)) continue;
+      for (const line of readable([data], readLine)) this.#meet(id, line);
     }
   }
 

@@ -6,6 +6,7 @@ import { type Clock, elapsedMs, type Instant, instant, pause, type Timer } from 
 import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
 import { Lost } from "./requests.ts";
+import { readable } from "./damage.ts";
 import { isAlive, optionsOf, readLine, type SessionLine } from "./session-line.ts";
 import { SessionWatch, type SessionWatchParts } from "./session-watch.ts";
 import { lastToken, type QueueSubjects } from "./subjects.ts";
@@ -169,7 +170,8 @@ export class Sessions {
       return false;
     }
     session.sequence = last.sequence;
-    const { beat } = readLine(last.data);
+    // What somebody else wrote there is no sign, and the next one takes its place.
+    const [{ beat } = { beat: 0 }] = readable([last.data], readLine);
     if (beat <= session.beat) {
       if (tries <= 1) throw new Lost(subject);
       await pause(this.#clock, BEAT_PAUSE_MS);

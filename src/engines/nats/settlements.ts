@@ -3,17 +3,17 @@
  * is one write; the key's next item starts before the end of this one is written; or the end is written as the key stands, after a look.
  */
 import type { Clock } from "../../domain/clock.ts";
-import type { Ending, Lease, SettleResult } from "../../engine/port.ts";
+import type { Settlement, SettleResult } from "../../engine/port.ts";
 import { adopt } from "./adoption.ts";
 import { asError } from "./as-error.ts";
 import type { BriefLeases } from "./brief-leases.ts";
+import { isWhole, leavesNothing, type Report } from "./endings.ts";
 import type { GoingOn } from "./going-on.ts";
 import { lookAgain, perhapsWritten } from "./holder-writes.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { LeaseEnds } from "./lease-ends.ts";
 import { newLease, sinceOf } from "./new-lease.ts";
 import type { Held, OwnLeases } from "./own-leases.ts";
-import { isAlone } from "./rules.ts";
 import type { Sessions } from "./sessions.ts";
 import { type KeyItem, NOTHING } from "./state.ts";
 
@@ -53,60 +53,63 @@ export class Settlements {
     this.#hooks = hooks;
   }
 
-  settle(lease: Lease, ending: Ending): Promise<SettleResult> {
-    const held = this.#leases.find(lease);
-    return (held === undefined ? undefined : this.#endAlone(held, ending)) ?? this.#settle(lease, ending, true);
+  settle(settlement: Settlement): Promise<SettleResult> {
+    const held = this.#leases.find(settlement.lease);
+    return (held === undefined ? undefined : this.#endLast(held, settlement)) ?? this.#settle(settlement, true);
   }
 
-  /** The key's last item is done, and nothing has to be looked up before that is written. Undefined: there is more to it. */
-  #endAlone(held: Held, ending: Ending): Promise<SettleResult> | undefined {
-    const { streak, item } = held;
-    if (ending.type !== "done" || held.silent || item === undefined || !streak.isLast(item)) return undefined;
+  /** All that the key has is done, and nothing has to be looked up before that is written. Undefined: there is more to it. */
+  #endLast(held: Held, report: Report): Promise<SettleResult> | undefined {
+    const { key, streak, item } = held;
+    if (report.ending.type !== "done" || held.silent || item === undefined) return undefined;
+    if (!streak.isLast(item) && !isWhole(key, streak.seen.state, report)) return undefined;
     this.#leases.lose(held);
-    if (this.#briefs.has(held)) return this.#endBrief(held, ending);
-    if (streak.isAhead) return this.#finish(held, item, ending);
-    if (streak.isReady) return this.#endNow(held, ending);
+    if (this.#briefs.has(held)) return this.#endBrief(held, report);
+    if (streak.isAhead) return this.#finish(held, item, report);
+    if (streak.isReady) return this.#endNow(held, report);
     return streak.ready.then(
-      () => this.#endNow(held, ending),
-      () => this.#endAgain(held, ending),
+      () => this.#endNow(held, report),
+      () => this.#endAgain(held, report),
     );
   }
 
-  #endBrief(held: Held, ending: Ending): Promise<SettleResult> {
+  #endBrief(held: Held, report: Report): Promise<SettleResult> {
     const keep = (error: unknown): never => {
       // Nothing is certain: the lease is this process's until it runs out, and may be settled again.
       this.#leases.keep(held);
       throw asError(error);
     };
-    return this.#briefs.end(held).then((result) => result ?? this.#ends.end(held, ending).catch(keep), keep);
+    return this.#briefs.end(held).then((result) => result ?? this.#ends.end(held, report).catch(keep), keep);
   }
 
-  #endNow(held: Held, ending: Ending): Promise<SettleResult> {
-    const { seen } = held.streak;
+  #endNow(held: Held, report: Report): Promise<SettleResult> {
+    const { key, streak } = held;
+    const { seen } = streak;
     const isGood = (): boolean => this.#leases.isGood(held);
     // It may have been waited, and others may have come.
-    if (!isGood() || !isAlone(seen.state)) return this.#endAgain(held, ending);
-    return this.#store.write(held.key, seen, NOTHING, isGood).then(
-      (written) => (written === undefined ? this.#endAgain(held, ending) : "settled"),
-      (error: unknown) => this.#endAgain(held, ending, asError(error)),
+    if (!isGood() || !(leavesNothing(seen.state) || isWhole(key, seen.state, report)))
+      return this.#endAgain(held, report);
+    return this.#store.write(key, seen, NOTHING, isGood).then(
+      (written) => (written === undefined ? this.#endAgain(held, report) : "settled"),
+      (error: unknown) => this.#endAgain(held, report, asError(error)),
     );
   }
 
   /** What ran before it is not written yet: it ends by the same write. */
-  #finish(held: Held, item: KeyItem, ending: Ending): Promise<SettleResult> {
+  #finish(held: Held, item: KeyItem, report: Report): Promise<SettleResult> {
     return held.streak
       .finish(item, () => this.#leases.isGood(held))
       .then(
-        (written) => (written ? "settled" : this.#endAgain(held, ending)),
-        (error: unknown) => this.#endAgain(held, ending, asError(error)),
+        (written) => (written ? "settled" : this.#endAgain(held, report)),
+        (error: unknown) => this.#endAgain(held, report, asError(error)),
       );
   }
 
   /** As any other end, after a look at how the key stands. */
-  async #endAgain(held: Held, ending: Ending, error?: Error): Promise<SettleResult> {
+  async #endAgain(held: Held, report: Report, error?: Error): Promise<SettleResult> {
     try {
       if (error !== undefined) await perhapsWritten(this.#store, held, NOTHING, error);
-      return (await lookAgain(this.#store, held)) ? await this.#ends.end(held, ending) : "lost";
+      return (await lookAgain(this.#store, held)) ? await this.#ends.end(held, report) : "lost";
     } catch (failure) {
       // Nothing is certain: the lease is this process's until it runs out, and may be settled again.
       this.#leases.keep(held);
@@ -115,7 +118,8 @@ export class Settlements {
   }
 
   /** @param mayWait whether it may be waited once until what is done before it is written */
-  async #settle(lease: Lease, ending: Ending, mayWait: boolean): Promise<SettleResult> {
+  async #settle(settlement: Settlement, mayWait: boolean): Promise<SettleResult> {
+    const { lease, ending } = settlement;
     const before = this.#leases.own(lease.handle);
     if (before?.hasGoneOn === true) return await before.streak.again(before.item?.unique ?? "");
     const held = this.#leases.find(lease) ?? (await adopt(this.#store, this.#sessions, this.#leases, lease));
@@ -132,13 +136,13 @@ export class Settlements {
     const mayGoOn =
       this.#goingOn.may(held, ending) &&
       (held.streak.seen.state.items.length > 1 || held.streak.seen.state.more !== false);
-    if (mayWait && mayGoOn && held.streak.isAhead) return await this.#settleBehind(held, lease, ending);
+    if (mayWait && mayGoOn && held.streak.isAhead) return await this.#settleBehind(held, settlement);
     this.#leases.lose(held);
     if (mayGoOn) this.#goingOn.add(held);
     // It had a slot, and does not go on after all.
     else this.#goingOn.leave(held);
     try {
-      return await this.#ends.end(held, ending);
+      return await this.#ends.end(held, settlement);
     } catch (error) {
       // Nothing is certain: the lease is this process's until it runs out, and may be settled again.
       this.#leases.keep(held);
@@ -149,18 +153,18 @@ export class Settlements {
   }
 
   /** The streak is as far ahead of what is written as it may be: once that is written, its next item may start as before. */
-  async #settleBehind(held: Held, lease: Lease, ending: Ending): Promise<SettleResult> {
+  async #settleBehind(held: Held, settlement: Settlement): Promise<SettleResult> {
     this.#goingOn.add(held);
     try {
       await held.streak.written();
-      return await this.#settle(lease, ending, false);
+      return await this.#settle(settlement, false);
     } finally {
       this.#goingOn.leave(held);
     }
   }
 
   /** The key's next item starts now. Undefined: it has to wait until this one's end is written. */
-  #runAhead(held: Held, ending: Ending): Promise<SettleResult> | undefined {
+  #runAhead(held: Held, ending: Settlement["ending"]): Promise<SettleResult> | undefined {
     const { streak, item, session, worker } = held;
     if (ending.type !== "done" || item === undefined || !this.#goingOn.may(held, ending)) return undefined;
     if (!this.#hooks.mayRunAhead()) return undefined;

@@ -1,9 +1,11 @@
 /** Streams and consumers: made when they are first needed, compared when they exist, never changed. */
-import { BatonError, LevelsDiffer } from "../../domain/errors.ts";
+import { BatonError, LevelsDiffer, QueueMissing } from "../../domain/errors.ts";
 import { checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
 import { ownJson, textOfBytes } from "./own-json.ts";
 import { consumerConfig, differ, ensureConsumer, FOR_EVER } from "./consumers.ts";
 import type { ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo } from "./api-types.ts";
+import type { Stored } from "./api-replies.ts";
+import { Damaged } from "./damage.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { StoreSettings } from "./options.ts";
 import { Lost } from "./requests.ts";
@@ -12,6 +14,18 @@ import type { QueueSubjects, Subjects } from "./subjects.ts";
 export interface QueueRecord {
   readonly levels: readonly string[];
   readonly paused: boolean;
+  /** See `deletion.ts`. */
+  readonly deletion?: QueueDeletion;
+}
+
+export interface QueueDeletion {
+  /** Of one that is deleted, what is left is not used any more. */
+  readonly step: "closing" | "deleted";
+  readonly force: boolean;
+  /** Another one with each write, so that nobody takes the write of another for its own. */
+  readonly by: string;
+  /** What is remembered of the queue is taken away if it was written before this sequence. */
+  readonly before?: number;
 }
 
 export interface Declared extends QueueRecord {
@@ -35,6 +49,15 @@ export async function setUpShared(
   return found;
 }
 
+/** The stream is closed: the queue is being deleted, or that was cut off. Nothing was made. */
+export class StreamClosed extends Error {
+  override readonly name = "StreamClosed";
+}
+
+export function isClosed({ config }: StreamInfo, { closed }: QueueSubjects): boolean {
+  return config.subjects?.length === 1 && config.subjects[0] === closed;
+}
+
 /** @param first the sequence that the stream begins with; asked for only if it is to be made */
 export async function setUpQueue(
   js: JetStream,
@@ -44,7 +67,10 @@ export async function setUpQueue(
   first: () => Promise<number>,
 ): Promise<readonly ConsumerInfo[]> {
   const config = streamConfig(subjects.stream, [subjects.all], "workqueue", false, settings);
-  note(js, await ensureStream(js, config, first));
+  const assertOpen = (found: StreamInfo): void => {
+    if (isClosed(found, subjects)) throw new StreamClosed(subjects.stream);
+  };
+  note(js, await ensureStream(js, config, first, assertOpen));
   return await Promise.all(
     consumersOf(subjects, record).map(([stream, consumer]) => ensureConsumer(js, stream, consumer)),
   );
@@ -64,32 +90,60 @@ export function consumersOf(
   ];
 }
 
-/** The queue as it is declared, by this caller or by one before. */
+/** A record that is not that of a queue in use changes before long: this waits for that. */
+export type WaitForDeletion = (queue: string, stored: Stored) => Promise<void>;
+
+/**
+ * The queue as it is declared, by this caller or by one before.
+ *
+ * @param wait for the deletion of a queue that is declared anew
+ */
 export async function declareQueue(
   js: JetStream,
   subjects: Subjects,
   queue: string,
   levels: readonly string[] | undefined,
+  wait: WaitForDeletion,
 ): Promise<Declared> {
   const wanted: QueueRecord = { levels: checkLevels(levels ?? DEFAULT_LEVELS), paused: false };
-  const found = await readQueue(js, subjects, queue);
-  if (found === undefined) {
-    const result = await js.putSurely(subjects.queueRecord(queue), JSON.stringify(wanted), { expect: 0 });
-    if (!result.refused) return { ...wanted, isNew: true };
+  for (;;) {
+    const stored = await js.last(subjects.shared, subjects.queueRecord(queue));
+    if (stored === undefined) {
+      const result = await js.putSurely(subjects.queueRecord(queue), JSON.stringify(wanted), { expect: 0 });
+      if (!result.refused) return { ...wanted, isNew: true };
+      continue;
+    }
+    const record = recordIn(queue, stored);
+    if (record.deletion !== undefined) {
+      await wait(queue, stored);
+      continue;
+    }
+    if (levels !== undefined && JSON.stringify(record.levels) !== JSON.stringify(wanted.levels))
+      throw new LevelsDiffer(queue, record.levels, levels);
+    return { ...record, isNew: false };
   }
-  const record = found ?? (await readQueue(js, subjects, queue)) ?? wanted;
-  if (levels !== undefined && JSON.stringify(record.levels) !== JSON.stringify(wanted.levels))
-    throw new LevelsDiffer(queue, record.levels, levels);
-  return { ...record, isNew: false };
 }
 
+/** Undefined: there is none, or it was deleted. */
 export async function readQueue(js: JetStream, subjects: Subjects, queue: string): Promise<QueueRecord | undefined> {
   const stored = await js.last(subjects.shared, subjects.queueRecord(queue));
-  return stored === undefined ? undefined : readRecord(stored.data);
+  const record = stored === undefined ? undefined : recordIn(queue, stored);
+  return record?.deletion?.step === "deleted" ? undefined : record;
 }
 
+/** Throws when it is not one that Baton wrote. */
 export function readRecord(data: Uint8Array): QueueRecord {
-  return ownJson<QueueRecord>(textOfBytes(data));
+  const record = ownJson<QueueRecord | null>(textOfBytes(data));
+  if (Array.isArray(record?.levels) && record.levels.length > 0 && typeof record.paused === "boolean") return record;
+  throw new TypeError("it names no levels");
+}
+
+export function recordIn(queue: string, stored: Stored): QueueRecord {
+  try {
+    return readRecord(stored.data);
+  } catch (error) {
+    throw new Damaged(`The record of queue ${queue}`, stored, error);
+  }
 }
 
 /** @param restore makes anew what of the queue is gone */
@@ -104,7 +158,10 @@ export async function pauseQueue(
   for (;;) {
     const stored = await js.last(subjects.shared, subjects.queueRecord(queue));
     if (stored === undefined) return;
-    const record = readRecord(stored.data);
+    const record = recordIn(queue, stored);
+    if (record.deletion?.step === "deleted") throw new QueueMissing(queue);
+    // Whoever deletes it must find the record as it wrote it, or does not delete it.
+    if (record.deletion !== undefined) throw new Lost(own.stream);
     const done = await Promise.all(
       record.levels.map((_, level) => js.pauseConsumer(own.stream, own.readyConsumer(level), paused ? FOR_EVER : 0)),
     );
@@ -147,8 +204,14 @@ function streamConfig(
   };
 }
 
-async function ensureStream(js: JetStream, config: StreamConfig, first: () => Promise<number>): Promise<StreamInfo> {
+async function ensureStream(
+  js: JetStream,
+  config: StreamConfig,
+  first: () => Promise<number>,
+  assertUsable: (found: StreamInfo) => void = () => undefined,
+): Promise<StreamInfo> {
   const found = (await js.streamInfo(config.name)) ?? (await makeStream(js, { ...config, first_seq: await first() }));
+  assertUsable(found);
   const wrong = differences(found.config, config);
   if (wrong.length > 0) {
     throw new BatonError(

@@ -4,6 +4,7 @@
  */
 import type { Failure } from "../../domain/failure.ts";
 import type { Payload } from "../../domain/payload.ts";
+import type { Attempts } from "../../engine/attempts.ts";
 import type { Outcome } from "../../engine/port.ts";
 
 /**
@@ -40,6 +41,8 @@ export interface KeyState {
    */
   readonly line: number;
   readonly paused: boolean;
+  /** So many items must end one by one: a lease that covered as many was lost. */
+  readonly alone: number;
   readonly lease: StateLease | undefined;
   /** Holds that wait for the end of the lease, first come first. Whoever ends it hands the key to the first, in the same write. */
   readonly wanted: readonly StateLease[];
@@ -69,7 +72,12 @@ export interface StateLease {
   /** Of the claim or hold that made it, to know it again when the reply was lost. */
   readonly nonce: string;
   readonly progress: number | undefined;
+  /** Of the item that runs. */
   readonly cancelRequested: boolean;
+  /** How many items it covers: the one that runs, which is the first that the key carries, and those of its run behind it. */
+  readonly covered: number;
+  /** What makes those of them unique that end as cancelled with the lease, if they are not begun. */
+  readonly toCancel: readonly string[];
 }
 
 export interface KeyItem {
@@ -89,6 +97,10 @@ export interface KeyItem {
   readonly replaceable: boolean;
   /** End of its back-off. */
   readonly dueAt: number | undefined;
+  /** The last few of its attempts that came to nothing. Undefined: none, as with by far the most. */
+  readonly tried: Attempts | undefined;
+  /** How many of its attempts ended with a lost lease. */
+  readonly losses: number;
 }
 
 export type Todo =
@@ -111,6 +123,7 @@ export const NOTHING: KeyState = {
   more: false,
   line: Number.MAX_SAFE_INTEGER,
   paused: false,
+  alone: 0,
   lease: undefined,
   wanted: [],
   below: [],
@@ -131,6 +144,11 @@ export const UNSEEN: Seen = { sequence: 0, state: NOTHING };
 export interface Waiting {
   readonly sequence: number;
   readonly item: KeyItem;
+}
+
+/** How many of the items that a key carries are its holder's, from the first on. */
+export function coveredOf({ kind, lease }: KeyState): number {
+  return kind === "running" ? (lease?.covered ?? 1) : 0;
 }
 
 /** A record of a key that ran for a moment, and whose item is done: it may be replaced, and is cleared away by whoever wrote it. */

@@ -9,9 +9,10 @@
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { SettleResult } from "../../engine/port.ts";
 import { asError } from "./as-error.ts";
+import { leavesNothing } from "./endings.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { LateWrites } from "./late-writes.ts";
-import { advance, isAlone, mostUrgent } from "./rules.ts";
+import { advance, mostUrgent } from "./rules.ts";
 import { MOST_AHEAD, RUN_AHEAD_MS, WORTH_WRITING } from "./run-ahead.ts";
 import { FENCES_PER_MESSAGE, type KeyItem, type KeyState, NOTHING, type Seen, type StateLease } from "./state.ts";
 
@@ -69,6 +70,10 @@ export class Streak {
   /** Of those that nobody heard of, because an earlier try had failed. */
   readonly #unheard = new Map<string, SettleResult>();
   #writing: Promise<void> | undefined;
+  /** A write of these that may have happened: its reply was lost, and the key has not been seen since. */
+  #open: { readonly uniques: ReadonlySet<string>; readonly error: OutcomeUnknown } | undefined;
+  /** Nobody can tell any more whether they were settled. */
+  readonly #unknown = new Map<string, OutcomeUnknown>();
 
   readonly #late: LateWrites;
   readonly #writeNow = (): void => {
@@ -164,7 +169,10 @@ export class Streak {
         this.#writeWhenWorth();
       },
       // Whoever finishes hears of it.
-      (error: unknown) => this.#fail(error),
+      (error: unknown) => {
+        if (error instanceof OutcomeUnknown) this.#open = { uniques: new Set(this.#done.keys()), error };
+        this.#fail(error);
+      },
     );
     return finishing;
   }
@@ -176,7 +184,8 @@ export class Streak {
       this.#writeNow();
       return this.#heard(done);
     }
-    return Promise.resolve(this.#unheard.get(unique) ?? "lost");
+    const unknown = this.#unknown.get(unique);
+    return unknown === undefined ? Promise.resolve(this.#unheard.get(unique) ?? "lost") : Promise.reject(unknown);
   }
 
   /** All that is done is written, or not to be written any more. */
@@ -197,7 +206,7 @@ export class Streak {
 
   #endsWith({ unique }: KeyItem): boolean {
     const { state } = this.seen;
-    if (!isAlone(state, this.#done.size)) return false;
+    if (!leavesNothing(state, this.#done.size)) return false;
     return state.items.every((item) => item.unique === unique || this.#done.has(item.unique));
   }
 
@@ -241,12 +250,12 @@ export class Streak {
       this.#answer((done) => (done.fence < (state.lease?.fence ?? 0) ? "settled" : undefined));
       const running = this.#running;
       if (this.#done.size === 0 || running === undefined) return;
-      if (!running.isGood()) return this.#answer(() => "lost");
+      if (!running.isGood()) return this.#lose();
       const uniques = new Set(this.#done.keys());
       const next = advance(state, uniques, running.item, running.lease);
       this.#late.delete(this.#writeNow);
       const sentAt = this.#store.clock.monotonic();
-      const written = await this.#put(next, running);
+      const written = await this.#put(next, running, uniques);
       if (written === undefined) continue;
       this.seen = written;
       this.#sentAt = sentAt;
@@ -254,6 +263,19 @@ export class Streak {
       this.#answer((done) => (uniques.has(done.unique) ? resultIn(state, done) : undefined));
       return;
     }
+  }
+
+  /** The key is somebody else's. What was in a write that may have happened is not said to be lost. */
+  #lose(): void {
+    const open = this.#open;
+    if (open !== undefined) {
+      for (const { unique, asked } of [...this.#done.values()].filter((done) => open.uniques.has(done.unique))) {
+        this.#done.delete(unique);
+        this.#unknown.set(unique, open.error);
+        for (const { fail } of asked) fail(open.error);
+      }
+    }
+    this.#answer(() => "lost");
   }
 
   #answer(resultOf: (done: Done) => SettleResult | undefined): void {
@@ -266,19 +288,24 @@ export class Streak {
     }
   }
 
-  async #put(next: KeyState, running: Running): Promise<Seen | undefined> {
+  async #put(next: KeyState, running: Running, uniques: ReadonlySet<string>): Promise<Seen | undefined> {
     try {
       const written = await this.#store.write(this.key, this.seen, next, running.isGood);
-      if (written !== undefined) return written;
+      if (written !== undefined) {
+        this.#open = undefined;
+        return written;
+      }
     } catch (error) {
       if (!(error instanceof OutcomeUnknown)) throw error;
+      this.#open = { uniques, error };
     }
     const now = await this.#store.read(this.key);
     if (!this.isMine(now.state.lease, running.lease.fence)) {
-      this.#answer(() => "lost");
+      this.#lose();
       running.takeAway();
       return undefined;
     }
+    this.#open = undefined;
     // Whoever wrote this may have died before it was done.
     await this.#store.perform(this.key, now.state);
     this.seen = { sequence: now.sequence, state: { ...now.state, below: [], todo: [] } };
@@ -292,10 +319,11 @@ function resultIn({ items }: KeyState, { unique }: Done): SettleResult {
 }
 
 /** Nothing has to be looked up, or done elsewhere, before the next item can start. */
-function isPlain({ kind, paused, wanted, todo, cut, lease }: KeyState): boolean {
+function isPlain({ kind, paused, alone, wanted, todo, cut, lease }: KeyState): boolean {
   return (
     kind === "running" &&
     !paused &&
+    alone === 0 &&
     wanted.length === 0 &&
     todo.length === 0 &&
     cut.length === 0 &&

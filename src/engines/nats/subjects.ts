@@ -53,6 +53,12 @@ export class Subjects {
       ?.slice(this.prefix.length + 1);
   }
 
+  /** The stream that a subject, or a request to the API, is about. */
+  streamOf(what: string): string {
+    const queue = this.queueOf(what);
+    return queue === undefined ? this.shared : this.of(queue).stream;
+  }
+
   of(queue: string): QueueSubjects {
     return new QueueSubjects(this.prefix, queue);
   }
@@ -64,18 +70,18 @@ export class QueueSubjects {
   readonly sharedStream: string;
   /** Where those who lost leases of this queue are told. */
   readonly lost: string;
+  readonly queue: string;
   readonly #own: string;
   readonly #shared: string;
-  readonly #queue: string;
 
   constructor(prefix: string, queue: string) {
+    this.queue = queue;
     // The prefix has no hyphen, so the name can be read in one way only.
     this.stream = `${prefix}-${queue}`;
     this.sharedStream = prefix;
     this.lost = `${prefix}.t.lost.${queue}`;
     this.#own = `${prefix}.q.${queue}`;
     this.#shared = `${prefix}.c`;
-    this.#queue = queue;
   }
 
   get all(): string {
@@ -148,57 +154,70 @@ export class QueueSubjects {
   }
 
   session(id: string): string {
-    return `${this.#shared}.session.${this.#queue}.${id}`;
+    return `${this.#shared}.session.${this.queue}.${id}`;
   }
 
   get allSessions(): string {
-    return `${this.#shared}.session.${this.#queue}.*`;
+    return `${this.#shared}.session.${this.queue}.*`;
   }
 
   receipt(id: string): string {
-    return `${this.#shared}.id.${this.#queue}.${tokenOf(id)}`;
+    return `${this.#shared}.id.${this.queue}.${tokenOf(id)}`;
   }
 
   dead(id: string): string {
-    return `${this.#shared}.dead.${this.#queue}.${tokenOf(id)}`;
+    return `${this.#shared}.dead.${this.queue}.${tokenOf(id)}`;
   }
 
   get allDead(): string {
-    return `${this.#shared}.dead.${this.#queue}.*`;
+    return `${this.#shared}.dead.${this.queue}.*`;
   }
 
   /** A delayed item, until the server publishes it to `due`. */
   later(key: string, unique: string): string {
-    return `${this.#shared}.later.${this.#queue}.${key}.${unique}`;
+    return `${this.#shared}.later.${this.queue}.${key}.${unique}`;
   }
 
   laterOf(key: string): string {
-    return `${this.#shared}.later.${this.#queue}.${key}.*`;
+    return `${this.#shared}.later.${this.queue}.${key}.*`;
+  }
+
+  get allReceipts(): string {
+    return `${this.#shared}.id.${this.queue}.*`;
+  }
+
+  get allWakes(): string {
+    return `${this.#shared}.wake.${this.queue}.*`;
+  }
+
+  /** What the stream of a queue that is being deleted takes, in place of all that it took: nobody writes to it. */
+  get closed(): string {
+    return `${this.#own}-closed.none`;
   }
 
   get allLater(): string {
-    return `${this.#shared}.later.${this.#queue}.>`;
+    return `${this.#shared}.later.${this.queue}.>`;
   }
 
   /** The end of a key's back-off, until the server publishes it to `due`. */
   wake(key: string): string {
-    return `${this.#shared}.wake.${this.#queue}.${key}`;
+    return `${this.#shared}.wake.${this.queue}.${key}`;
   }
 
   due(key: string): string {
-    return `${this.#shared}.due.${this.#queue}.${key}`;
+    return `${this.#shared}.due.${this.queue}.${key}`;
   }
 
   get allDue(): string {
-    return `${this.#shared}.due.${this.#queue}.*`;
+    return `${this.#shared}.due.${this.queue}.*`;
   }
 
   get dueConsumer(): string {
-    return `due-${this.#queue}`;
+    return `due-${this.queue}`;
   }
 
   queueRecord(): string {
-    return `${this.#shared}.queue.${this.#queue}`;
+    return `${this.#shared}.queue.${this.queue}`;
   }
 }
 

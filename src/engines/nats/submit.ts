@@ -15,6 +15,7 @@ import { Limits } from "./limits.ts";
 import { assignedId } from "./receipts.ts";
 import { Remembered } from "./remembered.ts";
 import { replaceWaiting } from "./replacement.ts";
+import { partlyWritten } from "./requests.ts";
 import { addTo } from "./sent.ts";
 import type { KeyItem, Seen } from "./state.ts";
 
@@ -105,13 +106,18 @@ export class Submitter {
       }
     });
     const lost = (await Promise.allSettled([...begun, quick.all])).find((one) => one.status === "rejected");
-    if (lost !== undefined) throw asError(lost.reason);
-    return results;
+    if (lost === undefined) return results;
+    const error = asError(lost.reason);
+    // Of several some may be in their places.
+    return submissions.length > 1 ? partlyWritten(error) : Promise.reject(error);
   }
 
-  /** An item that is accepted already comes to its key: it was delayed, or dead. */
-  async arrive(key: string, arrival: Arrival): Promise<void> {
-    await this.#inLane(key, () => this.#joining.join(key, arrival.item, arrival.front));
+  /**
+   * An item that is accepted already comes to its key: it was delayed, or dead.
+   * @param isWanted asked when its turn has come, and before every further try: false if somebody else has brought it there
+   */
+  async arrive(key: string, { item, front }: Arrival, isWanted?: () => Promise<boolean>): Promise<void> {
+    await this.#inLane(key, () => this.#joining.join(key, item, front, false, isWanted));
   }
 
   /** One message and no promise, if the key stands as this process believes. False: it takes more than that, and nothing was done. */
@@ -256,11 +262,14 @@ export class Submitter {
     const now = this.#store.clock.wall();
     const replaced =
       mode === "latest"
-        ? await replaceWaiting(this.#store, this.#remembered, key, delayMs > 0 ? undefined : item, now)
+        ? await replaceWaiting(this.#store, this.#remembered, key, delayMs > 0 ? undefined : item, now).catch(
+            partlyWritten,
+          )
         : [];
     if (delayMs > 0) {
       const named = { ...item, id: item.id ?? assignedId(key, item.unique) };
-      await this.#store.receipts.delay(key, named, item.submittedAt + delayMs, false);
+      const delaying = this.#store.receipts.delay(key, named, item.submittedAt + delayMs, false);
+      await (mode === "latest" ? delaying.catch(partlyWritten) : delaying);
       return acceptedAs(key, textOf(key), named, this.#levels, replaced);
     }
     if (mode === "latest") return acceptedAs(key, textOf(key), item, this.#levels, replaced);

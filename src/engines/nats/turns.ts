@@ -15,6 +15,11 @@ export class Turns {
     this.#strict = Math.min(this.#strict + 1, STRICT_CHOICES_BETWEEN * MOST_OWED);
   }
 
+  /** Something has gone to the most urgent since somebody was known to have waited too long. */
+  get areAny(): boolean {
+    return this.#strict > 0;
+  }
+
   /** How many are owed, and taken now. */
   take(most: number): number {
     const turns = Math.min(most, Math.floor(this.#strict / STRICT_CHOICES_BETWEEN));

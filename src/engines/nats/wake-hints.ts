@@ -37,8 +37,8 @@ export class NatsHints implements HintStore {
     this.#bucket = `${settings.prefix}-wake`;
     this.#requests = new Requests(wire, clock, `${settings.inbox}.${randomBytes(12).toString("hex")}`);
     // Nothing here is worth a second try of the same: whoever asks wakes instead.
-    const giveUp = (): Promise<never> => Promise.reject(new Lost(this.#bucket));
-    this.#js = new JetStream(this.#requests, settings.api, giveUp, () => wire.server);
+    const { api } = settings;
+    this.#js = new JetStream({ requests: this.#requests, api, clock, server: () => wire.server, repeats: false });
     // A server that was restarted may have forgotten what it kept in memory.
     wire.watch(() => (this.#ready = undefined));
   }

@@ -42,7 +42,11 @@ export interface Delivery {
 }
 
 export interface Subscription {
+  /** Nothing more is heard, from now on. */
   unsubscribe(): void;
+
+  /** Nothing more is asked for: what the server sent before it knew of that is still heard. */
+  drain(): void;
 }
 
 export interface ServerFacts {
