@@ -12,9 +12,10 @@ import { SessionLost } from "../domain/errors.ts";
 import type { AcquireRequest, AcquireResult } from "../locks/port.ts";
 import type { ConsulApi } from "./api.ts";
 import type { Changes } from "./changes.ts";
+import type { HoldWatch } from "./hold-watch.ts";
 import { Unanswered } from "./http.ts";
 import type { LockReader } from "./lock-reader.ts";
-import { type LockState, waiterKey } from "./lock-keys.ts";
+import { type LockState, slotKey, waiterKey } from "./lock-keys.ts";
 import { isOutage, type Outside, Patience } from "./patience.ts";
 import { type Contender, decide, type Decision } from "./rules.ts";
 import type { OwnSession, Sessions, Trace } from "./sessions.ts";
@@ -32,6 +33,7 @@ export interface AcquisitionParts extends Outside {
   readonly reader: LockReader;
   readonly changes: Changes;
   readonly sessions: Sessions;
+  readonly holds: HoldWatch;
   /** Fires when the connection closes. */
   readonly closing: AbortSignal;
 }
@@ -120,7 +122,7 @@ export class Acquisition {
   async #step(state: LockState, contender: Contender): Promise<AcquireResult | { state: LockState | undefined }> {
     const { changes, clock } = this.#parts;
     const decision = decide(this.#lock, state, contender, this.#notBefore, clock.wall());
-    if (decision.kind === "held") return this.#held(decision.fence);
+    if (decision.kind === "held") return this.#held(decision, contender, state);
     if (decision.kind === "take") return (await this.#take(state, decision, contender)) ?? { state: undefined };
     if (this.#isGivenUp()) return this.#isLastLook ? { ok: false, why: decision.why } : { state: undefined };
     if (!this.#isInLine || !this.#hasPlace(state)) {
@@ -137,13 +139,13 @@ export class Acquisition {
   async #take(
     state: LockState,
     { steps, lockStep, slot }: Extract<Decision, { kind: "take" }>,
-    { consulSession }: Contender,
+    contender: Contender,
   ): Promise<AcquireResult | undefined> {
     const { api, sessions, reader } = this.#parts;
     try {
       const committed = await api.commit(steps);
       this.#patience.reset();
-      if (committed.ok) return this.#held(committed.index);
+      if (committed.ok) return this.#held({ slot, fence: committed.index }, contender, state);
       if (committed.refused.length > 1 || committed.refused[0] !== lockStep) {
         await this.#giveWay();
         return undefined;
@@ -155,7 +157,7 @@ export class Acquisition {
     }
     // That step fails alone when the slot is delayed, and when the session is over.
     if (!(await sessions.exists(this.#session))) {
-      this.#session.end(`Consul does not know it any more (${consulSession})`);
+      this.#session.end(`Consul does not know it any more (${contender.consulSession})`);
       throw this.#lost();
     }
     this.#askLater(state, slot);
@@ -215,15 +217,33 @@ export class Acquisition {
     this.#trace.doubtedAt = this.#parts.clock.monotonic();
   }
 
-  #held(fence: number): AcquireResult {
-    const { name, session, slots } = this.#request;
+  #held(
+    { slot, fence }: { readonly slot: number; readonly fence: number },
+    { consulSession }: Contender,
+    { foreign }: LockState,
+  ): AcquireResult {
+    const { name, session, slots, lost } = this.#request;
+    const { leaseMs } = session;
     this.#isInLine = false;
     if (!this.#session.isAlive(this.#parts.clock)) {
       // Whoever closes the session takes it away.
       this.#doubt();
       throw this.#lost();
     }
-    return { ok: true, hold: { name, fence, session, handle: new OwnHold(this.#nonce, slots, this.#trace) } };
+    this.#trace.stopWatching = this.#parts.holds.begin({
+      key: slotKey(this.#lock, slot),
+      fence,
+      nonce: this.#nonce,
+      consulSession,
+      leaseMs,
+      lost: () => {
+        this.#trace.isUsed = false;
+        if (this.#trace.doubtedAt === undefined) this.#session.traces.delete(this.#nonce);
+        lost?.();
+      },
+    });
+    const handle = new OwnHold(this.#nonce, slots, this.#trace);
+    return { ok: true, hold: { name, fence, session, handle, ...(foreign.length === 0 ? {} : { foreign }) } };
   }
 
   #record(): Contender["record"] {

@@ -1,5 +1,5 @@
 /** As much of Consul as locks need: sessions, the keys below a prefix, transactions. Nothing is tried twice in here. */
-import { type ConsulHttp, denied, Unanswered } from "./http.ts";
+import { type ConsulHttp, denied, type Question, Unanswered } from "./http.ts";
 import { fieldsOf, listOf, numberOf, textOf, Unexpected } from "./json.ts";
 
 /** There is no code for it: Consul's own servers tell it by these words from each other's answers. */
@@ -39,10 +39,17 @@ export type Committed =
   | { readonly ok: true; readonly index: number }
   | { readonly ok: false; readonly refused: readonly number[] };
 
+/** Answers when the index has passed this one, or after `waitMs`. */
+export interface After {
+  readonly index: number;
+  readonly waitMs: number;
+}
+
 export interface ListOptions {
-  /** Answers when the index has passed this one, or after `waitMs`. */
-  readonly after?: { readonly index: number; readonly waitMs: number };
+  readonly after?: After;
   readonly signal?: AbortSignal;
+  /** A query that watches holds, which has connections of its own. */
+  readonly isForHolds?: boolean;
 }
 
 export class ConsulApi {
@@ -88,16 +95,30 @@ export class ConsulApi {
     return { leader: String(leader), servers: listOf(servers).map(String) };
   }
 
-  /** The keys that begin with the prefix. Without `after`: as they stand after every write that was answered. */
-  async list(prefix: string, { after, signal }: ListOptions = {}): Promise<Entries> {
-    const path = `/kv/${prefix.split("/").map(encodeURIComponent).join("/")}`;
-    const { status, text, index } = await this.#http.ask({
+  /** The keys that begin with the prefix, as they stand after every write that was answered. */
+  async list(prefix: string, { after, signal, isForHolds = false }: ListOptions = {}): Promise<Entries> {
+    return await this.#read({
       method: "GET",
-      path,
-      query: { recurse: "", ...(after === undefined ? { consistent: "" } : { index: after.index }) },
+      path: pathOf(prefix),
+      query: { recurse: "", consistent: "", ...(after === undefined ? {} : { index: after.index }) },
       ...(after === undefined ? {} : { waitMs: after.waitMs }),
       ...(signal === undefined ? {} : { signal }),
+      isForHolds,
     });
+  }
+
+  /** One key, when it has changed: as it stands after every write that was answered. */
+  async get(
+    key: string,
+    { index, waitMs }: After,
+  ): Promise<{ readonly entry: Entry | undefined; readonly index: number }> {
+    const query = { consistent: "", index };
+    const found = await this.#read({ method: "GET", path: pathOf(key), query, waitMs, isForHolds: true });
+    return { entry: found.entries[0], index: found.index };
+  }
+
+  async #read(question: Question): Promise<Entries> {
+    const { status, text, index } = await this.#http.ask(question);
     if (index === 0)
       throw new Unexpected("an answer of Consul's has an X-Consul-Index; something in between removes it");
     return { entries: status === 404 ? [] : listOf(parse(text)).map(entryOf), index };
@@ -115,6 +136,10 @@ export class ConsulApi {
     const indexes = listOf(results).map((one) => numberOf(fieldsOf(fieldsOf(one)["KV"]), "ModifyIndex"));
     return { ok: true, index: Math.max(0, ...indexes) };
   }
+}
+
+function pathOf(key: string): string {
+  return `/kv/${key.split("/").map(encodeURIComponent).join("/")}`;
 }
 
 function operationOf(step: Step): unknown {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ConsulApi, Entries } from "./api.ts";
 import { Unanswered, WAIT_CONNECTIONS } from "./http.ts";
-import { lockPrefix, type LockState, lockState } from "./lock-keys.ts";
+import { assertReadable, lockPrefix, type LockState, lockState } from "./lock-keys.ts";
 import { type Outside, Patience } from "./patience.ts";
 
 /** Consul answers sooner when something has changed; it takes at most ten minutes. */
@@ -54,7 +54,11 @@ export class Changes {
         patience.reset();
         const wentBack = found.index < index;
         const changed = wentBack || followed.differs(found);
-        if (changed) followed.tell(lockState(name, lock, found), wentBack);
+        if (changed) {
+          const state = lockState(name, lock, found);
+          assertReadable(state);
+          followed.tell(state, wentBack);
+        }
         restMs = changed || found.index === index ? 1 : Math.min(restMs * 2, LONGEST_REST_MS);
         if (restMs > 1) await sleep(restMs, undefined, { signal });
         // Consul's rule: an index that went backwards is forgotten.
@@ -87,7 +91,8 @@ class Followed {
   readonly ended = new AbortController();
   readonly #listeners = new Set<Listener>();
   state: LockState;
-  #seen = "";
+  /** Undefined: nothing yet. No keys at all is a state like any other. */
+  #seen: string | undefined;
 
   constructor(state: LockState) {
     this.state = state;

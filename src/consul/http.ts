@@ -1,7 +1,9 @@
 /** Requests to Consul's HTTP API, and what it means when no answer comes. */
 import { readFileSync } from "node:fs";
-import { Agent, type Dispatcher, request as send } from "undici";
+import type { Agent, buildConnector, Dispatcher, request } from "undici";
 import { BatonError, Closed } from "../domain/errors.ts";
+import { isError } from "../domain/realms.ts";
+import type { loadUndici } from "./client-library.ts";
 import type { ConsulSettings } from "./options.ts";
 
 /** Longer than an election takes, shorter than the shortest lease. */
@@ -13,6 +15,8 @@ const CONNECT_MS = 3_000;
  */
 const CALL_CONNECTIONS = 32;
 export const WAIT_CONNECTIONS = 64;
+/** For queries that watch holds, which must not stand in line behind those that wait. */
+export const HOLD_CONNECTIONS = 16;
 
 /** Where the connection itself failed, nothing was sent. */
 const NOT_SENT = new Set([
@@ -44,6 +48,8 @@ export interface Question {
   readonly body?: unknown;
   /** A blocking query: Consul answers when something has changed, or after this time. */
   readonly waitMs?: number;
+  /** Watches a hold: the process may end meanwhile. */
+  readonly isForHolds?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -56,12 +62,15 @@ export interface Answer {
 
 export class ConsulHttp {
   readonly #settings: ConsulSettings;
+  readonly #send: typeof request;
   readonly #calls: Agent;
   readonly #waits: Agent;
+  readonly #holds: Agent;
   #isClosed = false;
 
-  constructor(settings: ConsulSettings) {
+  constructor(settings: ConsulSettings, { Agent, buildConnector, request }: Awaited<ReturnType<typeof loadUndici>>) {
     this.#settings = settings;
+    this.#send = request;
     const connect = connectOptions(settings);
     this.#calls = new Agent({
       connect,
@@ -70,10 +79,15 @@ export class ConsulHttp {
       bodyTimeout: ANSWER_MS,
     });
     this.#waits = new Agent({ connect, connections: WAIT_CONNECTIONS, bodyTimeout: ANSWER_MS });
+    this.#holds = new Agent({
+      connect: withoutKeepingAlive(buildConnector(connect)),
+      connections: HOLD_CONNECTIONS,
+      bodyTimeout: ANSWER_MS,
+    });
   }
 
   /** Any status below 500 but 403 and 429; everything else is thrown. */
-  async ask({ method, path, query = {}, body, waitMs, signal }: Question): Promise<Answer> {
+  async ask({ method, path, query = {}, body, waitMs, isForHolds = false, signal }: Question): Promise<Answer> {
     if (this.#isClosed) throw new Closed("The connection to Consul");
     const { origin, datacenter, namespace } = this.#settings;
     const parameters = new URLSearchParams();
@@ -81,22 +95,22 @@ export class ConsulHttp {
     if (waitMs !== undefined) parameters.set("wait", `${waitMs}ms`);
     if (datacenter !== undefined) parameters.set("dc", datacenter);
     if (namespace !== undefined) parameters.set("ns", namespace);
-    const options: Parameters<typeof send>[1] = {
+    const options: Parameters<typeof request>[1] = {
       method,
-      dispatcher: waitMs === undefined ? this.#calls : this.#waits,
+      dispatcher: isForHolds ? this.#holds : waitMs === undefined ? this.#calls : this.#waits,
       headers: this.#headers(),
       // Consul adds up to a sixteenth of its own, so that not all who wait come back at once.
       ...(waitMs === undefined ? {} : { headersTimeout: waitMs + waitMs / 16 + ANSWER_MS }),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(signal === undefined ? {} : { signal }),
     };
-    const answer = await answerTo(method, () => send(`${origin}/v1${path}?${parameters.toString()}`, options));
+    const answer = await answerTo(method, () => this.#send(`${origin}/v1${path}?${parameters.toString()}`, options));
     return checked(answer, method, path);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([this.#calls.destroy(), this.#waits.destroy()]);
+    await Promise.all([this.#calls.destroy(), this.#waits.destroy(), this.#holds.destroy()]);
   }
 
   #headers(): Record<string, string> {
@@ -123,8 +137,8 @@ async function answerTo(method: string, sending: () => Promise<Dispatcher.Respon
     const text = await body.text();
     return { status: statusCode, text, index: Number(headers["x-consul-index"] ?? 0) };
   } catch (cause) {
-    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const code = isError(cause) && "code" in cause ? String(cause.code) : "";
+    const reason = isError(cause) ? cause.message : String(cause);
     throw new Unanswered(`${code} ${reason}`.trim(), method !== "GET" && !NOT_SENT.has(code), { cause });
   }
 }
@@ -149,7 +163,19 @@ export function denied(what: string, said: string): BatonError {
   );
 }
 
-function connectOptions({ tls, socket }: ConsulSettings): NonNullable<Agent.Options["connect"]> {
+/** A process that forgot to release a lock can end all the same: the lock then ends with its lease. */
+function withoutKeepingAlive(connector: buildConnector.connector): buildConnector.connector {
+  return (options, callback) =>
+    connector(options, (...[error, socket]: buildConnector.CallbackArgs) => {
+      if (error !== null) return callback(error, null);
+      socket.unref();
+      // Undici calls it for each request.
+      socket.ref = () => socket;
+      callback(null, socket);
+    });
+}
+
+function connectOptions({ tls, socket }: ConsulSettings): buildConnector.BuildOptions {
   return {
     timeout: CONNECT_MS,
     ...(socket === undefined ? {} : { socketPath: socket }),

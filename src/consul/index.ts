@@ -1,6 +1,8 @@
+import "../domain/node-version.ts";
 import { systemClock } from "../domain/clock.ts";
 import type { Finding } from "../engine/port.ts";
 import type { Locks } from "../locks/port.ts";
+import { loadUndici } from "./client-library.ts";
 import { ConsulHttp } from "./http.ts";
 import { ConsulLocks } from "./locks.ts";
 import { type ConsulOptions, consulSettings, type ConsulTls, parseConsulUrl } from "./options.ts";
@@ -16,7 +18,7 @@ export interface ConsulStore extends Locks {
 export async function consulLocks(options: ConsulOptions = {}): Promise<ConsulStore> {
   const settings = consulSettings(options, process.env);
   const { prefix, shortestLeaseMs } = settings;
-  const http = new ConsulHttp(settings);
+  const http = new ConsulHttp(settings, await loadUndici());
   const locks = new ConsulLocks({ http, prefix, shortestLeaseMs, clock: systemClock, random: Math.random });
   try {
     // Whether it is there, has a leader and lets us in is better heard now than with the first lock.

@@ -24,6 +24,10 @@ export interface LockState {
   readonly slots: ReadonlyMap<number, SlotEntry>;
   /** In the order of arrival. Those without a session are dead. */
   readonly waiters: readonly WaiterEntry[];
+  /** Keys that Baton did not write, such as those of `consul lock` for the same prefix. They bind nobody here. */
+  readonly foreign: readonly string[];
+  /** Keys that decide about the lock and cannot be read: while there are any, nothing may be decided. */
+  readonly damaged: readonly Located[];
 }
 
 export interface Coordination {
@@ -50,7 +54,7 @@ export interface WaiterEntry extends Located {
   readonly record: WaiterRecord;
 }
 
-interface Located {
+export interface Located {
   readonly key: string;
   readonly session: string | undefined;
   readonly modifyIndex: number;
@@ -69,6 +73,8 @@ export interface WaiterRecord {
   readonly owner: string;
   readonly slots: number;
 }
+
+const NO_HOLDER: HolderRecord = { nonce: "", session: "", owner: "", since: 0 };
 
 /** Injective, readable, and without anything that a path or a URL gives a meaning to. */
 export function encodeName(name: string): string {
@@ -94,20 +100,38 @@ export function waiterKey(lock: string, nonce: string): string {
 export function lockState(name: string, lock: string, { entries, index }: Entries): LockState {
   const slots = new Map<number, SlotEntry>();
   const waiters: (WaiterEntry & { readonly createIndex: number })[] = [];
+  const foreign: string[] = [];
   let coordination: Entry | undefined;
+  let agreed: Coordination | undefined;
+  const damaged: Located[] = [];
   for (const entry of entries) {
-    const [kind, rest = ""] = entry.key.slice(lock.length).split("/");
-    if (kind === "lock") coordination = entry;
-    else if (kind === "slot") slots.set(Number(rest), { ...entry, record: read(entry, holderRecordOf) });
-    else if (kind === "wait") waiters.push({ ...entry, nonce: rest, record: read(entry, waiterRecordOf) });
+    const [kind = "", rest, ...more] = entry.key.slice(lock.length).split("/");
+    const isDeeper = more.length > 0;
+    if (kind === "lock" && rest === undefined) {
+      coordination = entry;
+      agreed = read(entry, coordinationOf);
+      if (agreed === undefined) damaged.push(entry);
+    } else if (kind === "slot" && !isDeeper && /^\d+$/.test(rest ?? "")) {
+      // Consul empties the value of a key that is released by its API without a new one: that slot is free.
+      const record = read(entry, holderRecordOf) ?? (entry.session === undefined ? NO_HOLDER : undefined);
+      if (record === undefined) damaged.push(entry);
+      else slots.set(Number(rest), { ...entry, record });
+    } else {
+      const record = kind === "wait" && !isDeeper && rest !== undefined ? read(entry, waiterRecordOf) : undefined;
+      if (record !== undefined && rest !== undefined) waiters.push({ ...entry, nonce: rest, record });
+      // Consul's own pages make such a key for an empty folder.
+      else if (!entry.key.endsWith("/")) foreign.push(entry.key);
+    }
   }
   return {
     name,
     index,
-    coordination: coordination === undefined ? undefined : read(coordination, coordinationOf),
+    coordination: agreed,
     coordinationIndex: coordination?.modifyIndex ?? 0,
     slots,
     waiters: waiters.toSorted((one, other) => one.createIndex - other.createIndex),
+    foreign,
+    damaged,
   };
 }
 
@@ -115,21 +139,54 @@ export function lockState(name: string, lock: string, { entries, index }: Entrie
 export function lockStates(prefix: string, { entries, index }: Entries): readonly LockState[] {
   const byName = Map.groupBy(entries, ({ key }) => key.slice(prefix.length + 1).split("/")[0] ?? "");
   return Array.from(byName, ([encoded, its]) => {
-    const name = decodeURIComponent(encoded);
-    return lockState(name, lockPrefix(prefix, name), { entries: its, index });
+    const name = decodeName(encoded);
+    if (name !== undefined) return lockState(name, lockPrefix(prefix, name), { entries: its, index });
+    const foreign = its.map(({ key }) => key).filter((key) => !key.endsWith("/"));
+    return { ...lockState(encoded, "", { entries: [], index }), foreign };
   });
 }
 
-function read<Read>({ key, value }: Entry, reader: (fields: Fields) => Read): Read {
+/** The nonce in a holder's key; undefined when Baton did not write its value. */
+export function nonceIn(entry: Entry): string | undefined {
+  return read(entry, holderRecordOf)?.nonce;
+}
+
+/** Undefined: Baton never writes such a name. */
+function decodeName(encoded: string): string | undefined {
+  try {
+    const name = decodeURIComponent(encoded);
+    return name !== "" && encodeName(name) === encoded ? name : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined: Baton did not write it. */
+function read<Read>({ value }: Entry, reader: (fields: Fields) => Read): Read | undefined {
   try {
     return reader(fieldsOf(JSON.parse(value)));
-  } catch (cause) {
-    throw new BatonError(
-      "STORE_CORRUPT",
-      `The key ${key} in Consul was not written by Baton. Nothing was done. Remove it, or use another prefix.`,
-      { cause },
-    );
+  } catch {
+    return undefined;
   }
+}
+
+/** Why nobody can take or free the lock. */
+export function damageOf({ name, damaged }: LockState): BatonError | undefined {
+  if (damaged.length === 0) return undefined;
+  return new BatonError(
+    "STORE_CORRUPT",
+    `The record of lock ${name} is damaged: somebody else wrote ${keysIn(damaged)}. Nobody can take or free this lock; ` +
+      "others go on. Make sure that nobody holds it, then run baton doctor --repair; or use another prefix.",
+  );
+}
+
+export function assertReadable(state: LockState): void {
+  const damage = damageOf(state);
+  if (damage !== undefined) throw damage;
+}
+
+export function keysIn(located: readonly Located[]): string {
+  return located.map(({ key }) => key).join(", ");
 }
 
 function coordinationOf(fields: Fields): Coordination {

@@ -1,7 +1,7 @@
 import type { ConsulApi, Step } from "./api.ts";
-import { lockPrefix, type LockState, lockState, lockStates } from "./lock-keys.ts";
+import { assertReadable, lockPrefix, type LockState, lockState, lockStates } from "./lock-keys.ts";
 import { type Outside, persist } from "./patience.ts";
-import { stepsToNoteLosses, stepsToSweep } from "./rules.ts";
+import { stepsToNoteLosses, stepsToRepair, stepsToSweep } from "./rules.ts";
 
 /** Locks as they stand in Consul, and the two notes that whoever looks may leave. */
 export class LockReader {
@@ -21,9 +21,13 @@ export class LockReader {
 
   async read(name: string): Promise<LockState> {
     const lock = this.lockOf(name);
-    return lockState(name, lock, await persist(this.#outside, "a look at a lock", () => this.#api.list(lock)));
+    const found = await persist(this.#outside, "a look at a lock", () => this.#api.list(lock));
+    const state = lockState(name, lock, found);
+    assertReadable(state);
+    return state;
   }
 
+  /** Those that cannot be read, too: one such key must not hide the other locks. */
   async list(): Promise<readonly LockState[]> {
     const prefix = `${this.#prefix}/`;
     const found = await persist(this.#outside, "a look at all locks", () => this.#api.list(prefix));
@@ -43,6 +47,11 @@ export class LockReader {
 
   async sweep(state: LockState): Promise<void> {
     await this.#tryCommit(stepsToSweep(this.lockOf(state.name), state, this.#outside.clock.wall()));
+  }
+
+  /** Not if one of the keys was written again since. */
+  async repair({ damaged }: LockState): Promise<void> {
+    await persist(this.#outside, "the repair of a lock", () => this.#api.commit(stepsToRepair(damaged)));
   }
 
   /** Whoever may only read, or was too late, leaves it to others. */

@@ -14,7 +14,8 @@ import { checkAcquire, checkLockName, checkRelease, checkSession } from "../lock
 import { Acquisition, type AcquisitionParts, OwnHold } from "./acquisition.ts";
 import { ConsulApi } from "./api.ts";
 import { Changes } from "./changes.ts";
-import { checkConsul } from "./check.ts";
+import { checkConsul, lockFindings, repairOf } from "./check.ts";
+import { HoldWatch } from "./hold-watch.ts";
 import { type ConsulHttp, Unanswered } from "./http.ts";
 import { waiterKey } from "./lock-keys.ts";
 import { LockReader } from "./lock-reader.ts";
@@ -48,15 +49,20 @@ export class ConsulLocks implements port.Locks {
   readonly #sessions: Sessions;
   readonly #reader: LockReader;
   readonly #changes: Changes;
+  readonly #holds: HoldWatch;
   readonly #closing = new AbortController();
   /** What `close` waits for. */
   readonly #waiting = new Set<Promise<unknown>>();
   #sweptAt: number;
+  /** Locks of which it was said already that others may use them. */
+  readonly #told = new Set<string>();
 
   constructor({ http, prefix, shortestLeaseMs, clock, random }: ConsulLocksParts) {
     this.limits = {
       shortestLeaseMs,
       longestLeaseMs: LONGEST_TTL_MS,
+      leaseAdvice:
+        "where the servers' session_ttl_min allows a shorter one, add shortest-lease to the store's URL: consul://HOST?shortest-lease=5s",
       longestDelayMs: LONGEST_LOCK_DELAY_MS,
       mostSlots: MOST_SLOTS,
       fair: true,
@@ -68,6 +74,7 @@ export class ConsulLocks implements port.Locks {
     this.#sessions = new Sessions(this.#api, this.#outside);
     this.#reader = new LockReader(this.#api, prefix, this.#outside);
     this.#changes = new Changes(this.#api, prefix, this.#outside);
+    this.#holds = new HoldWatch(this.#api, prefix);
     this.#sweptAt = clock.monotonic();
   }
 
@@ -93,6 +100,7 @@ export class ConsulLocks implements port.Locks {
     const own = ownSession(session);
     own.end("it was closed");
     await Promise.allSettled(own.asking);
+    for (const { stopWatching } of own.traces.values()) stopWatching?.();
     // Before the session goes: Consul delays what a session still holds when it is destroyed.
     await Promise.all([...own.traces].map(([nonce, { lock }]) => this.#withdraw(lock, nonce)));
     await this.#sessions.destroy(own);
@@ -109,11 +117,12 @@ export class ConsulLocks implements port.Locks {
       reader: this.#reader,
       changes: this.#changes,
       sessions: this.#sessions,
+      holds: this.#holds,
       ...this.#outside,
       closing: this.#closing.signal,
     };
     const asked = new Acquisition(parts, request, session, randomUUID()).run();
-    return await tracked(session.asking, tracked(this.#waiting, asked));
+    return this.#tellOnce(await tracked(session.asking, tracked(this.#waiting, asked)));
   }
 
   async release(request: port.ReleaseRequest): Promise<boolean> {
@@ -124,6 +133,7 @@ export class ConsulLocks implements port.Locks {
     const session = ownSession(hold.session);
     if (!(handle instanceof OwnHold)) throw new InvalidInput("hold", handle, "a hold that this connection has taken");
     const { nonce, trace } = handle;
+    trace.stopWatching?.();
     const retiredUntil = retireMs === undefined ? undefined : this.#clock.wall() + retireMs;
     const isReleased = await this.#release(session, hold, handle, retiredUntil);
     trace.isUsed = false;
@@ -158,7 +168,19 @@ export class ConsulLocks implements port.Locks {
 
   async check(): Promise<readonly Finding[]> {
     this.#checkOpen();
-    return await checkConsul(this.#api, this.#outside);
+    const servers = await checkConsul(this.#api, this.#outside);
+    // Without a leader there is no answer.
+    if (servers.some(({ severity }) => severity === "error")) return servers;
+    return [...servers, ...lockFindings(await this.#reader.list())];
+  }
+
+  async repairs(): Promise<readonly port.LockRepair[]> {
+    this.#checkOpen();
+    const states = await this.#reader.list();
+    return states.flatMap((state) => {
+      const repair = repairOf(state);
+      return repair === undefined ? [] : [{ ...repair, run: () => this.#reader.repair(state) }];
+    });
   }
 
   async close(): Promise<void> {
@@ -166,6 +188,15 @@ export class ConsulLocks implements port.Locks {
     this.#closing.abort();
     await Promise.allSettled(this.#waiting);
     await this.#http.close();
+  }
+
+  /** A warning with each of a thousand acquisitions would be no help. */
+  #tellOnce(result: port.AcquireResult): port.AcquireResult {
+    if (!result.ok || result.hold.foreign === undefined) return result;
+    const { foreign: _, ...hold } = result.hold;
+    if (this.#told.has(hold.name)) return { ok: true, hold };
+    this.#told.add(hold.name);
+    return result;
   }
 
   async #release(

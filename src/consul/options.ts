@@ -1,36 +1,49 @@
 /** What can be chosen, in code, in a URL, or by the variables that Consul's own command reads. */
 import { InvalidInput } from "../domain/errors.ts";
 import { parseDuration } from "../domain/duration.ts";
+import { checkOptions, checkParameters, given, type OptionNames } from "../domain/options.ts";
 
 export interface ConsulOptions {
   /** `host:port`, or `unix:///path`. Default `$CONSUL_HTTP_ADDR`, else `127.0.0.1:8500`. */
-  readonly address?: string;
+  readonly address?: string | undefined;
   /** Begins the keys of all locks. Default `baton/locks`. */
-  readonly prefix?: string;
+  readonly prefix?: string | undefined;
   /** Default `$CONSUL_HTTP_TOKEN`. */
-  readonly token?: string;
+  readonly token?: string | undefined;
   /** Read anew for every request, because such files are replaced while processes run. Default `$CONSUL_HTTP_TOKEN_FILE`. */
-  readonly tokenFile?: string;
+  readonly tokenFile?: string | undefined;
   /** Where the locks are kept. Default: that of the agent. */
-  readonly datacenter?: string;
+  readonly datacenter?: string | undefined;
   /** Of Consul Enterprise. Default `$CONSUL_NAMESPACE`. */
-  readonly namespace?: string;
+  readonly namespace?: string | undefined;
   /** Default: by `$CONSUL_HTTP_SSL`. */
-  readonly tls?: ConsulTls | boolean;
+  readonly tls?: ConsulTls | boolean | undefined;
   /** The servers' `session_ttl_min`, if they have another than Consul's own 10 seconds. */
-  readonly shortestLeaseMs?: number;
+  readonly shortestLeaseMs?: number | undefined;
 }
 
 /** Files, as `$CONSUL_CACERT`, `$CONSUL_CLIENT_CERT`, `$CONSUL_CLIENT_KEY` and `$CONSUL_TLS_SERVER_NAME` name them. */
 export interface ConsulTls {
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
   /** The name that the server's certificate has to carry. */
-  readonly serverName?: string;
+  readonly serverName?: string | undefined;
   /** False: whoever answers is believed. `$CONSUL_HTTP_SSL_VERIFY`. */
-  readonly verify?: boolean;
+  readonly verify?: boolean | undefined;
 }
+
+const CONSUL_OPTIONS: OptionNames<ConsulOptions> = {
+  address: true,
+  prefix: true,
+  token: true,
+  tokenFile: true,
+  datacenter: true,
+  namespace: true,
+  tls: true,
+  shortestLeaseMs: true,
+};
+const TLS_OPTIONS: OptionNames<ConsulTls> = { ca: true, cert: true, key: true, serverName: true, verify: true };
 
 export interface ConsulSettings {
   readonly origin: string;
@@ -56,10 +69,12 @@ const PREFIX = /^[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+)*$/;
 const PARAMETERS = ["dc", "ns", "token", "token-file", "ca", "cert", "key", "server-name", "verify", "shortest-lease"];
 
 export function consulSettings(options: ConsulOptions, environment: Environment): ConsulSettings {
+  checkOptions(options, CONSUL_OPTIONS);
+  if (typeof options.tls === "object") checkOptions(options.tls, TLS_OPTIONS, "tls");
   const variable = (name: string): string | undefined => nonEmpty(environment[name]);
-  const given = options.address ?? variable("CONSUL_HTTP_ADDR") ?? DEFAULT_ADDRESS;
-  const [, scheme, address = ""] = /^(?:(https?|unix):\/\/)?(.*?)\/?$/.exec(given) ?? [];
-  if (address === "") throw new InvalidInput("address", given, "host:port, or unix:///path");
+  const written = options.address ?? variable("CONSUL_HTTP_ADDR") ?? DEFAULT_ADDRESS;
+  const [, scheme, address = ""] = /^(?:(https?|unix):\/\/)?(.*?)\/?$/.exec(written) ?? [];
+  if (address === "") throw new InvalidInput("address", written, "host:port, or unix:///path");
   const { prefix = DEFAULT_PREFIX, shortestLeaseMs = SESSION_TTL_MIN_MS } = options;
   if (!PREFIX.test(prefix)) {
     throw new InvalidInput("prefix", prefix, "letters, digits, _ and -, in parts separated by /");
@@ -94,7 +109,7 @@ function tlsOf(
     ...entry("serverName", variable("CONSUL_TLS_SERVER_NAME")),
     verify: isTrue(variable("CONSUL_HTTP_SSL_VERIFY") ?? "true", "CONSUL_HTTP_SSL_VERIFY"),
   };
-  return typeof tls === "object" ? { ...fromVariables, ...tls } : fromVariables;
+  return typeof tls === "object" ? { ...fromVariables, ...given(tls) } : fromVariables;
 }
 
 /** `consul://host:8500/prefix?dc=…`; `consul+https://…` for encrypted connections. Without a host: as the variables say. */
@@ -105,9 +120,7 @@ export function parseConsulUrl(url: string): ConsulOptions {
   }
   const [, secure, host, prefix, query = ""] = match;
   const parameters = new URLSearchParams(query);
-  for (const name of parameters.keys()) {
-    if (!PARAMETERS.includes(name)) throw new InvalidInput("store", name, `no parameter but ${PARAMETERS.join(", ")}`);
-  }
+  checkParameters(parameters.keys(), PARAMETERS);
   const value = (name: string): string | undefined => nonEmpty(parameters.get(name));
   const verify = value("verify");
   const shortest = value("shortest-lease");

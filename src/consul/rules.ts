@@ -5,7 +5,9 @@ import type { Step } from "./api.ts";
 import {
   type Coordination,
   coordinationKey,
+  damageOf,
   type HolderRecord,
+  type Located,
   type LockState,
   slotKey,
   type SlotEntry,
@@ -69,13 +71,15 @@ export function stepsToRelease(
   now: number,
 ): readonly Step[] | undefined {
   const found = slotOf(state, nonce);
-  const { coordination, coordinationIndex } = state;
-  if (found === undefined || coordination === undefined) return undefined;
+  if (found === undefined) return undefined;
   const [slot, { key, modifyIndex }] = found;
+  // Somebody may have deleted the coordination key: the slot is held all the same.
+  const { coordination = { slots: state.slots.size, taken: [] }, coordinationIndex } = state;
   const next: Coordination = {
     ...coordination,
     taken: othersTaken(state, slot, now),
-    ...(retiredUntil === undefined ? {} : { retiredUntil }),
+    // The work is done for as long as any of its holders has said: another one does not shorten that.
+    ...(retiredUntil === undefined ? {} : { retiredUntil: Math.max(retiredUntil, coordination.retiredUntil ?? 0) }),
   };
   return [...removal(key, modifyIndex), ...coordinate(lock, coordinationIndex, next)];
 }
@@ -89,7 +93,12 @@ export function stepsToReleaseOnly(lock: string, fence: number, retiredUntil: nu
 /** Writes down losses that nobody has written down yet, so that all who look hear the same. */
 export function stepsToNoteLosses(lock: string, state: LockState, now: number): readonly Step[] | undefined {
   const { coordination, coordinationIndex } = state;
-  if (coordination === undefined || !coordination.taken.some((one) => isUnnoted(state, one))) return undefined;
+  if (
+    state.damaged.length > 0 ||
+    coordination === undefined ||
+    !coordination.taken.some((one) => isUnnoted(state, one))
+  )
+    return undefined;
   const taken = coordination.taken.map((one) =>
     isUnnoted(state, one) ? { ...one, lostUntil: now + one.delayMs } : one,
   );
@@ -98,7 +107,7 @@ export function stepsToNoteLosses(lock: string, state: LockState, now: number): 
 
 /** Keys that say nothing any more, because a time has passed or somebody died. What a lost holder left behind is kept. */
 export function stepsToSweep(lock: string, state: LockState, now: number): readonly Step[] | undefined {
-  if (isBinding(state, now)) return undefined;
+  if (state.damaged.length > 0 || isBinding(state, now)) return undefined;
   const lost = [...state.slots.values()].filter(({ record }) => record.data === undefined);
   const steps = [
     ...(state.coordination === undefined ? [] : removal(coordinationKey(lock), state.coordinationIndex)),
@@ -107,16 +116,20 @@ export function stepsToSweep(lock: string, state: LockState, now: number): reado
   return steps.length === 0 ? undefined : steps.slice(0, MOST_STEPS);
 }
 
+/** Frees a slot that is among them; its holder is told, as of any key that is removed. */
+export function stepsToRepair(damaged: readonly Located[]): readonly Step[] {
+  return damaged.flatMap(({ key, modifyIndex }) => removal(key, modifyIndex)).slice(0, MOST_STEPS);
+}
+
 export function reportOf(state: LockState, now: number): LockReport | undefined {
   const { coordination, slots } = state;
   const entries = [...slots.values()];
   const holders = entries.filter(({ session }) => session !== undefined).map(holderOf);
-  const ghosts =
-    holders.length > 0
-      ? []
-      : entries.filter(({ session, record }) => session === undefined && record.data !== undefined);
-  const lastData = ghosts.toSorted((one, other) => other.modifyIndex - one.modifyIndex)[0]?.record.data;
-  if (!isBinding(state, now) && lastData === undefined) return undefined;
+  const lastData = holders.length > 0 ? undefined : ghostsOf(state)[0]?.record.data;
+  const { foreign } = state;
+  const damage = damageOf(state)?.message;
+  if (!isBinding(state, now) && lastData === undefined && foreign.length === 0 && damage === undefined)
+    return undefined;
   const delayedUntil = delayOf(state, now);
   const retiredUntil = coordination?.retiredUntil ?? 0;
   return {
@@ -127,7 +140,16 @@ export function reportOf(state: LockState, now: number): LockReport | undefined 
     ...(delayedUntil === undefined ? {} : { delayedUntil }),
     ...(retiredUntil > now ? { retiredUntil } : {}),
     ...(lastData === undefined ? {} : { lastData }),
+    ...(foreign.length === 0 ? {} : { foreign }),
+    ...(damage === undefined ? {} : { damage }),
   };
+}
+
+/** Slots whose holders died and left data, the last first. */
+function ghostsOf({ slots }: LockState): readonly SlotEntry[] {
+  return [...slots.values()]
+    .filter(({ session, record }) => session === undefined && record.data !== undefined)
+    .toSorted((one, other) => other.modifyIndex - one.modifyIndex);
 }
 
 export function slotOf(state: LockState, nonce: string): readonly [number, SlotEntry] | undefined {
@@ -147,20 +169,28 @@ function stepsToTake(
   const taken = othersTaken(state, slot, now);
   const key = slotKey(lock, slot);
   const before = state.slots.get(slot);
-  const dead = state.waiters.filter((one) => one.session === undefined || one.nonce === nonce).slice(0, MOST_REMOVALS);
+  const dead = state.waiters
+    .filter((one) => one.session === undefined || one.nonce === nonce)
+    .map((one) => waiterKey(lock, one.nonce));
+  // What those left who died in other slots shows only until somebody holds the lock again. Whoever takes such a slot first writes the
+  // coordination key, and then this does not happen. Its delay stands in that key, and in Consul's own memory.
+  const left = ghostsOf(state).filter((one) => one.key !== key);
+  const removed = [...left.map((one) => one.key), ...dead].slice(0, MOST_REMOVALS);
   const steps: Step[] = [
     ...coordinate(lock, state.coordinationIndex, { slots, taken: [...taken, { slot, delayMs }] }),
     // Consul lets a session lock what it has locked already, so that the slot is free must be asked for.
     before === undefined ? { verb: "check-not-exists", key } : { verb: "check-index", key, index: before.modifyIndex },
     { verb: "lock", key, session: consulSession, value: JSON.stringify(record) },
-    ...dead.map((one): Step => ({ verb: "delete", key: waiterKey(lock, one.nonce) })),
+    ...removed.map((one): Step => ({ verb: "delete", key: one })),
   ];
   return { steps, lockStep: steps.findIndex(({ verb }) => verb === "lock") };
 }
 
 function coordinate(lock: string, index: number, next: Coordination): readonly Step[] {
   const key = coordinationKey(lock);
-  if (next.taken.length === 0 && next.retiredUntil === undefined) return removal(key, index);
+  if (next.taken.length === 0 && next.retiredUntil === undefined) {
+    return index === 0 ? [{ verb: "check-not-exists", key }] : removal(key, index);
+  }
   return [{ verb: "cas", key, index, value: JSON.stringify(next) }];
 }
 

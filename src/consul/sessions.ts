@@ -6,6 +6,7 @@ import { type Clock, elapsedMs, instant, type Instant } from "../domain/clock.ts
 import { InvalidInput, SessionLost } from "../domain/errors.ts";
 import type { Session, SessionRequest } from "../locks/port.ts";
 import type { ConsulApi } from "./api.ts";
+import { Unanswered } from "./http.ts";
 import { type Outside, persist } from "./patience.ts";
 
 /** What may stand in Consul under a nonce: a hold, a place in line, or what a lost reply was about. */
@@ -15,6 +16,8 @@ export interface Trace {
   isUsed: boolean;
   /** Monotonic: when the last reply about it was lost. */
   doubtedAt: number | undefined;
+  /** Of a hold: what happens to its key from now on is no loss. */
+  stopWatching?: () => void;
 }
 
 /** The handle behind the port's `Session`. */
@@ -99,7 +102,7 @@ export class Sessions {
     const answered = await persist(this.#outside, "a sign of life", async () => {
       if (session.lost !== undefined) return undefined;
       const since = instant(this.#outside.clock);
-      const renewed = await Promise.all(Array.from(session.made, (id) => this.#api.renewSession(id)));
+      const renewed = await Promise.all(Array.from(session.made, (id) => this.#renewPart(id)));
       return renewed.every(Boolean) ? since : undefined;
     });
     if (answered === undefined) {
@@ -111,6 +114,16 @@ export class Sessions {
     // The reply to an earlier sign of life may come after the reply to a later one.
     if (answered.monotonic > session.since.monotonic) session.since = answered;
     return answered;
+  }
+
+  /**
+   * False: Consul does not have it any more. The servers do not answer renewals consistently: one that was elected a moment ago
+   * and has not read its log to the end does not know sessions that live. So a no counts when a consistent read says the same.
+   */
+  async #renewPart(id: string): Promise<boolean> {
+    if (await this.#api.renewSession(id)) return true;
+    if (!(await this.#api.hasSession(id))) return false;
+    throw new Unanswered("Consul did not find a session to renew, and has it", false);
   }
 
   /** Asks Consul. One that is over for this process is over. */

@@ -11,10 +11,12 @@ import {
   bury,
   closedSlots,
   everyone,
+  forgetData,
   type Holder,
   holderOf,
   join,
   leave,
+  leavesData,
   type LockRecord,
   refusal,
   type Waiter,
@@ -118,8 +120,7 @@ export class Acquisition {
     const known = this.#isGivenUp() ? undefined : this.#parts.cells.remembered(this.#request.name);
     if (known !== undefined) return await this.#wait(known);
     const seen = await this.#try();
-    const held = this.#result(seen);
-    if (held !== undefined) return this.#checked(held);
+    if (this.#isHolding(seen)) return await this.#granted(seen);
     return this.#isGivenUp() ? this.#refused(seen) : await this.#wait(seen);
   }
 
@@ -135,7 +136,7 @@ export class Acquisition {
         const joined = join(rest, this.#waiter, this.#request.slots, moment);
         return holderOf(joined, this.#waiter.nonce) === undefined ? rest : joined;
       });
-      if (holderOf(seen.record, this.#waiter.nonce) !== undefined || !this.#isGivenUp()) return seen;
+      if (this.#isHolding(seen) || !this.#isGivenUp()) return seen;
       const found = await this.#deadInTheWay(seen.record);
       if (found.size === 0) return seen;
       dead = found;
@@ -212,8 +213,7 @@ export class Acquisition {
         moment = this.#delays.now();
         return join(record && bury(record, dead, moment, spent), this.#waiter, this.#request.slots, moment);
       });
-      const held = this.#result(seen);
-      if (held !== undefined) return this.#checked(held);
+      if (this.#isHolding(seen)) return await this.#granted(seen);
       if (seen.record?.slots !== this.#request.slots) dead = await this.#deadInTheWay(seen.record);
       else dead = await this.#lookout.findDead(ahead(seen.record, this.#waiter.nonce));
       spent = await this.#parts.sessions.findSpent(seen.record?.holders ?? [], dead);
@@ -255,9 +255,31 @@ export class Acquisition {
     return { name, fence, session, handle: new OwnHold(nonce, this.#trace, seen) };
   }
 
+  #isHolding({ record }: Seen): boolean {
+    return holderOf(record, this.#waiter.nonce) !== undefined;
+  }
+
   /** A grant that arrived when the session was over is none. */
-  async #checked(result: AcquireResult): Promise<AcquireResult> {
-    return this.#isAlive() ? result : await this.#giveUp();
+  async #granted(seen: Seen): Promise<AcquireResult> {
+    const after = await this.#forgetDead(seen);
+    return (this.#isAlive() ? this.#result(after) : undefined) ?? (await this.#giveUp());
+  }
+
+  /** With several slots one may be granted while a dead holder stands in another. What that one leaves shows only until now. */
+  async #forgetDead(seen: Seen): Promise<Seen> {
+    const others = seen.record?.holders.filter((one) => one.session !== this.#session.id && leavesData(one)) ?? [];
+    if (others.length === 0) return seen;
+    try {
+      const dead = await this.#lookout.findDead(others);
+      if (dead.size === 0) return seen;
+      const after = await this.#change(seen, (record) => record && forgetData(record, dead));
+      // Taken away meanwhile by other means: that is a loss of what was granted, and no refusal.
+      return this.#isHolding(after) ? after : seen;
+    } catch (error) {
+      // The grant is good, whatever is shown.
+      if (isOutage(error)) return seen;
+      throw error;
+    }
   }
 
   #refused({ record }: Seen): AcquireResult {

@@ -1,3 +1,4 @@
+import { isError } from "../domain/realms.ts";
 import { type Clock, pause } from "../domain/clock.ts";
 import { BatonError, OutcomeUnknown } from "../domain/errors.ts";
 import type { Cell, Register } from "./register.ts";
@@ -11,6 +12,15 @@ export interface Seen {
 
 /** What most locks are when somebody asks for them. */
 export const UNSEEN: Seen = { version: 0, record: undefined };
+
+/** One of all locks. */
+export interface Listed {
+  readonly name: string;
+  readonly version: number;
+  /** Undefined: it cannot be read, and `damage` says why. */
+  readonly record: LockRecord | undefined;
+  readonly damage: Error | undefined;
+}
 
 export type Step = (record: LockRecord | undefined) => LockRecord | undefined;
 
@@ -57,9 +67,23 @@ export class LockCells {
     return this.#remembered.get(name);
   }
 
-  async list(): Promise<readonly { readonly name: string; readonly record: LockRecord }[]> {
+  /** Damage to one lock stays with that lock. */
+  async list(): Promise<readonly Listed[]> {
     const cells = await this.#register.list(PREFIX);
-    return cells.map((cell) => ({ name: cell.name.slice(PREFIX.length), record: recordIn(cell) }));
+    return cells.map((cell): Listed => {
+      const name = cell.name.slice(PREFIX.length);
+      try {
+        return { name, version: cell.version, record: recordIn(cell), damage: undefined };
+      } catch (error) {
+        return { name, version: cell.version, record: undefined, damage: asError(error) };
+      }
+    });
+  }
+
+  /** Whoever holds it holds it no more. False: somebody was faster. */
+  async remove({ name, version }: Listed): Promise<boolean> {
+    const removed = await this.#register.write({ name: cellName(name), expected: version, value: undefined });
+    return removed !== undefined;
   }
 
   watch(name: string, changed: () => void): Promise<{ stop(): void }> {
@@ -164,15 +188,31 @@ function cellName(name: string): string {
 
 function recordIn({ name, version, value }: Cell): LockRecord {
   try {
-    // Its shape is what our own processes wrote.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    return withFences(JSON.parse(value) as LockRecord, version);
+    const record: unknown = JSON.parse(value);
+    if (!isRecord(record)) throw new TypeError("it is no record of a lock");
+    return withFences(record, version);
   } catch (error) {
     throw new BatonError(
       "STORE_CORRUPT",
-      `The record of lock ${name.slice(PREFIX.length)} cannot be read. Nobody can take or free this lock. ` +
-        `Make sure that nobody holds it, then remove the cell ${name} from the store.`,
+      `The record of lock ${name.slice(PREFIX.length)} is damaged: somebody else wrote into it. Nobody can take or free this lock; others go on. ` +
+        "Make sure that nobody holds it, then run baton doctor --repair.",
       { cause: error },
     );
   }
+}
+
+/** As much of its shape as every step relies on. */
+function isRecord(value: unknown): value is LockRecord {
+  if (typeof value !== "object" || value === null) return false;
+  if (!("slots" in value && "holders" in value && "waiters" in value && "delays" in value)) return false;
+  const lists = [value.holders, value.waiters, value.delays];
+  return typeof value.slots === "number" && lists.every(isListOfObjects);
+}
+
+function isListOfObjects(value: unknown): boolean {
+  return Array.isArray(value) && value.every((one) => typeof one === "object" && one !== null);
+}
+
+function asError(error: unknown): Error {
+  return isError(error) ? error : new Error(String(error));
 }

@@ -7,15 +7,17 @@
  */
 import { type Clock, type Instant, systemClock } from "../domain/clock.ts";
 import { Closed, InvalidInput } from "../domain/errors.ts";
+import { checkOptions, given, type OptionNames } from "../domain/options.ts";
 import { LONGEST_LEASE_MS, SHORTEST_LEASE_MS } from "../domain/lease.ts";
 import { Acquisition, type AcquisitionParts, OwnHold } from "./acquisition.ts";
 import { momentOf } from "./delays.ts";
 import { LockCells } from "./lock-cells.ts";
 import { Lookout } from "./lookout.ts";
 import { followLock } from "./follow-lock.ts";
+import { HoldChecks } from "./hold-checks.ts";
 import type * as port from "./port.ts";
 import type { Register } from "./register.ts";
-import { lockReport } from "./reports.ts";
+import { damagedReport, lockReport } from "./reports.ts";
 import { checkAcquire, checkLockName, checkRelease, checkSession } from "./requests.ts";
 import { everyone, holderOf, leave, type LockRecord } from "./rules.ts";
 import { type OwnSession, ownSession, Sessions, type Trace } from "./sessions.ts";
@@ -25,14 +27,26 @@ export interface LocksOnRegisterOptions {
   /** The name in `docs/locks/`. */
   readonly name: string;
   readonly register: Register;
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
   /** From 0 to 1: spreads those who race for a cell. */
-  readonly random?: () => number;
+  readonly random?: (() => number) | undefined;
   /** A text that nobody ever made before, of letters, digits, _ and -. */
   readonly newId: () => string;
   /** Where the store keeps less than others do. */
-  readonly limits?: Partial<port.LockLimits>;
+  readonly limits?: Partial<port.LockLimits> | undefined;
+  /** Changes of a cell are told at little cost: locks are watched while they are held. If not, each sign of life looks at them. */
+  readonly watchesHolds?: boolean | undefined;
 }
+
+const LOCKS_OPTIONS: OptionNames<LocksOnRegisterOptions> = {
+  name: true,
+  register: true,
+  clock: true,
+  random: true,
+  newId: true,
+  limits: true,
+  watchesHolds: true,
+};
 
 const LIMITS: port.LockLimits = {
   shortestLeaseMs: SHORTEST_LEASE_MS,
@@ -58,19 +72,30 @@ class LocksOnRegister implements port.Locks {
   readonly #newId: () => string;
   readonly #cells: LockCells;
   readonly #sessions: Sessions;
+  readonly #holds: HoldChecks;
   readonly #parts: AcquisitionParts;
   readonly #closing = new AbortController();
   /** What `close` waits for. */
   readonly #waiting = new Set<Promise<unknown>>();
 
-  constructor({ name, register, clock = systemClock, random = draw, newId, limits }: LocksOnRegisterOptions) {
+  constructor(options: LocksOnRegisterOptions) {
+    const {
+      name,
+      register,
+      clock = systemClock,
+      random = draw,
+      newId,
+      limits = {},
+      watchesHolds = false,
+    } = checkOptions(options, LOCKS_OPTIONS);
     this.name = name;
-    this.limits = { ...LIMITS, ...limits };
+    this.limits = { ...LIMITS, ...given(limits) };
     this.#register = register;
     this.#clock = clock;
     this.#newId = newId;
     this.#cells = new LockCells(register, clock, random);
     this.#sessions = new Sessions(register, clock);
+    this.#holds = new HoldChecks(this.#cells, clock, watchesHolds);
     this.#parts = {
       cells: this.#cells,
       sessions: this.#sessions,
@@ -92,7 +117,10 @@ class LocksOnRegister implements port.Locks {
     const own = ownSession(session);
     const since = await this.#sessions.renew(own);
     // Nobody waits for it: the next sign of life tries again.
-    if (since !== undefined) void this.#sweep(own).catch(() => undefined);
+    if (since !== undefined) {
+      void this.#sweep(own).catch(() => undefined);
+      void this.#holds.look(own);
+    }
     return since;
   }
 
@@ -102,6 +130,7 @@ class LocksOnRegister implements port.Locks {
     own.isClosed = true;
     own.end("it was closed");
     await Promise.allSettled(own.asking);
+    for (const nonce of own.traces.keys()) this.#holds.end(own, nonce);
     if (await this.#lives(own)) {
       await Promise.all([...own.traces].map(([nonce, trace]) => this.#leave(nonce, trace)));
       await this.#sessions.remove(own);
@@ -115,7 +144,13 @@ class LocksOnRegister implements port.Locks {
     const session = ownSession(request.session);
     if (session.lost !== undefined) throw session.lost;
     const asked = new Acquisition(this.#parts, request, session, this.#newId()).run();
-    return await tracked(session.asking, tracked(this.#waiting, asked));
+    const result = await tracked(session.asking, tracked(this.#waiting, asked));
+    const { lost } = request;
+    if (result.ok && lost !== undefined && result.hold.handle instanceof OwnHold) {
+      const { nonce, trace } = result.hold.handle;
+      this.#holds.begin(session, nonce, trace, lost);
+    }
+    return result;
   }
 
   async release(request: port.ReleaseRequest): Promise<boolean> {
@@ -125,6 +160,7 @@ class LocksOnRegister implements port.Locks {
     const own = ownSession(session);
     if (!(handle instanceof OwnHold)) throw new InvalidInput("hold", handle, "a hold that this connection has taken");
     const { nonce, trace, granted } = handle;
+    this.#holds.end(own, nonce);
     if (own.isClosed || !(await this.#lives(own))) return false;
     trace.retireMs = request.retireMs;
     let isMine = false;
@@ -178,9 +214,24 @@ class LocksOnRegister implements port.Locks {
     const moment = momentOf(this.#clock);
     const lives = { isDead: (id: string) => !living.has(id), isSpent: (id: string) => !delayed.has(id) };
     return locks
-      .map(({ name, record }) => lockReport(name, record, lives, moment))
+      .map(({ name, record, damage }) =>
+        damage === undefined ? lockReport(name, record, lives, moment) : damagedReport(name, damage),
+      )
       .filter((report) => report !== undefined)
       .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  async repairs(): Promise<readonly port.LockRepair[]> {
+    this.#checkOpen();
+    const damaged = (await this.#cells.list()).filter(({ damage }) => damage !== undefined);
+    return damaged.map((one) => ({
+      subject: `lock ${one.name}`,
+      detail: one.damage?.message ?? "",
+      action: "removes the record of the lock. It is free then, whoever may hold it: make sure that nobody does.",
+      run: async () => {
+        await this.#cells.remove(one);
+      },
+    }));
   }
 
   async close(): Promise<void> {

@@ -43,6 +43,9 @@ export interface Locks {
   /** All locks that are held, waited for, delayed or retired, by name. */
   list(): Promise<readonly LockReport[]>;
 
+  /** Of records that cannot be read. Nothing is done before a repair is run. Left out where there is nothing of that kind. */
+  repairs?(): Promise<readonly LockRepair[]>;
+
   /** Ends waiting calls and lets go of the store. Sessions are left to run out. */
   close(): Promise<void>;
 }
@@ -51,6 +54,8 @@ export interface Locks {
 export interface LockLimits {
   readonly shortestLeaseMs: number;
   readonly longestLeaseMs: number;
+  /** What somebody can do who needs a lease beyond these bounds. */
+  readonly leaseAdvice?: string;
   readonly longestDelayMs: number;
   readonly mostSlots: number;
   /** Those that wait are served in the order in which they came. */
@@ -85,6 +90,12 @@ export interface AcquireRequest {
   /** Shown to whoever looks at the lock: an address, a version. At most 4 KiB of text. */
   readonly data?: string;
   readonly signal: AbortSignal;
+  /**
+   * Called once if the store no longer has the hold although its session may live: somebody removed it from the store by other
+   * means. It may come before `acquire` has answered, never after `release` was called. A store that cannot tell at once looks with
+   * each sign of life.
+   */
+  readonly lost?: () => void;
 }
 
 /** `held`: by others. `delayed`: after a loss. `retired`: the work that it protected is done. */
@@ -98,6 +109,8 @@ export interface LockHold {
   readonly fence: number;
   readonly session: Session;
   readonly handle: unknown;
+  /** What stands at the lock's place in the store and was not written by Baton. Those who use it are not kept out by this hold. */
+  readonly foreign?: readonly string[];
 }
 
 export interface ReleaseRequest {
@@ -124,6 +137,18 @@ export interface LockReport {
   readonly retiredUntil?: number;
   /** What the last holder left, when its session ran out with `expiry: "release"`. */
   readonly lastData?: string;
+  /** What stands at the lock's place in the store and was not written by Baton. */
+  readonly foreign?: readonly string[];
+  /** Why nobody can take or free it: its record cannot be read. */
+  readonly damage?: string;
+}
+
+/** A record that cannot be read, and what can be done about it. */
+export interface LockRepair {
+  readonly subject: string;
+  readonly detail: string;
+  readonly action: string;
+  run(): Promise<void>;
 }
 
 export interface HolderReport {

@@ -1,5 +1,5 @@
 import type { HolderReport, LockReport } from "./port.ts";
-import { type Delay, everyone, type Holder, type LockRecord, type Moment } from "./rules.ts";
+import { type Delay, everyone, type Holder, leavesData, type LockRecord, type Moment } from "./rules.ts";
 
 /** What is known of sessions. */
 export interface Lives {
@@ -41,6 +41,11 @@ export function lockReport(
   };
 }
 
+/** Of a lock of which nobody can tell how it stands. */
+export function damagedReport(name: string, damage: Error): LockReport {
+  return { name, slots: 1, holders: [], waiting: undefined, damage: damage.message };
+}
+
 export function isSameReport(a: LockReport | undefined, b: LockReport | undefined): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
@@ -60,7 +65,7 @@ function latest(delays: readonly Delay[]): number | undefined {
 
 function lastDataOf(record: LockRecord, gone: readonly Holder[], holders: readonly Holder[]): string | undefined {
   if (holders.length > 0) return undefined;
-  return gone.findLast(({ expiry, data }) => expiry === "release" && data !== undefined)?.data ?? record.lastData;
+  return gone.findLast(leavesData)?.data ?? record.lastData;
 }
 
 function holderReport({ owner, session, fence, since, data }: Holder): HolderReport {

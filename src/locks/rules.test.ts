@@ -4,6 +4,7 @@ import {
   ahead,
   bury,
   concerned,
+  forgetData,
   holderOf,
   join,
   keepMs,
@@ -65,6 +66,26 @@ describe("how a lock changes", () => {
   test("a session that says delete takes its data along", () => {
     const record = join(undefined, { ...waiter("a"), delayMs: 500, data: "secret", expiry: "delete" }, 1, at(0));
     assert.equal(bury(record, new Set(["session a"]), at(0))?.lastData, undefined);
+  });
+
+  test("what the dead leave is forgotten when somebody holds the lock after them", () => {
+    const dead = withFences(join(undefined, { ...waiter("a"), data: "half done" }, 2, at(0)), 1);
+    const record = withFences(join(dead, { ...waiter("b"), data: "alive" }, 2, at(0)), 2);
+    const next = forgetData(record, new Set(["session a"]));
+    assert.deepEqual(
+      next.holders.map(({ data }) => data),
+      [undefined, "alive"],
+    );
+    assert.equal(leave(bury(next, new Set(["session a"]), at(0)), "b", at(0)), undefined);
+    assert.equal(forgetData(next, new Set(["session a"])), next, "there is nothing left to write");
+  });
+
+  test("a shorter retirement of another slot does not end a longer one", () => {
+    const one = withFences(join(undefined, waiter("a"), 2, at(0)), 1);
+    const both = withFences(join(one, waiter("b"), 2, at(0)), 2);
+    const long = leave(both, "a", at(0), 1_000);
+    assert.deepEqual(leave(long, "b", at(100), 10)?.retired, { until: 1_000, ms: 1_000 });
+    assert.deepEqual(leave(long, "b", at(100), 2_000)?.retired, { until: 2_100, ms: 2_000 });
   });
 
   test("a retired lock goes to nobody until its time is over, and its line waits", () => {

@@ -121,7 +121,7 @@ export function leave(
     ...record,
     holders: record.holders.filter(isOther),
     waiters: record.waiters.filter(isOther),
-    ...(isRetiring ? { retired: { until: moment.wall + retireMs, ms: retireMs } } : {}),
+    ...(isRetiring ? { retired: retiredFor(record, retireMs, moment) } : {}),
   };
   return tidy(serve(rest, moment), moment);
 }
@@ -138,7 +138,7 @@ export function bury(
   if (gone.length === 0 && waiters.length === record.waiters.length) return record;
   const delayed = gone.filter(({ delayMs, session }) => delayMs > 0 && !spent.has(session));
   const delays = delayed.map(({ delayMs: ms }) => ({ until: moment.wall + ms, ms }));
-  const left = gone.findLast(({ expiry, data }) => expiry === "release" && data !== undefined);
+  const left = gone.findLast(leavesData);
   const rest: LockRecord = {
     ...record,
     holders: record.holders.filter(({ session }) => !dead.has(session)),
@@ -147,6 +147,26 @@ export function bury(
     ...(left?.data === undefined ? {} : { lastData: left.data }),
   };
   return tidy(serve(rest, moment), moment);
+}
+
+/**
+ * Without what the dead leave, because somebody holds the lock now who came after them. They stand in the record as long as no one wants
+ * their slots, and must not be taken for the last who held it.
+ */
+export function forgetData(record: LockRecord, dead: ReadonlySet<string>): LockRecord {
+  const isForgotten = (one: Holder): boolean => dead.has(one.session) && leavesData(one);
+  if (!record.holders.some(isForgotten)) return record;
+  return { ...record, holders: record.holders.map((one) => (isForgotten(one) ? withoutData(one) : one)) };
+}
+
+function withoutData(holder: Holder): Holder {
+  const { data: _, ...rest } = holder;
+  return rest;
+}
+
+/** Whether something of it stays when it vanishes. */
+export function leavesData({ expiry, data }: Holder): boolean {
+  return expiry === "release" && data !== undefined;
 }
 
 /** Why somebody who asks now gets nothing. */
@@ -177,6 +197,13 @@ const NOBODY = { holders: [], waiters: [], delays: [] } as const;
 
 function isRetired(record: LockRecord | undefined, moment: Moment): boolean {
   return record?.retired !== undefined && !moment.isOver(record.retired);
+}
+
+/** The work is done for as long as any of its holders has said: another one does not shorten that. */
+function retiredFor(record: LockRecord, ms: number, moment: Moment): Delay {
+  const until = moment.wall + ms;
+  const { retired } = record;
+  return retired !== undefined && isRetired(record, moment) && retired.until > until ? retired : { until, ms };
 }
 
 function serve(record: LockRecord, moment: Moment): LockRecord {

@@ -201,11 +201,19 @@ export class Sessions {
   }
 }
 
-/** When the sign of life was given, by the wall clock of whoever gave it. */
+/**
+ * When the sign of life was given, by the wall clock of whoever gave it. One that somebody else has written over says nothing: it is looked
+ * again soon whether the session is still there.
+ */
 export function signedAt({ value }: Cell): number {
-  // Its shape is what our own processes wrote.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return (JSON.parse(value) as Sign).at;
+  try {
+    // Its shape is what our own processes wrote.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    const { at } = JSON.parse(value) as Partial<Sign>;
+    return typeof at === "number" ? at : 0;
+  } catch {
+    return 0;
+  }
 }
 
 export function ownSession({ handle }: Session): OwnSession {

@@ -1,0 +1,17 @@
+import type * as Package from "undici";
+import { isNotFound, notInstalled } from "../domain/client-library.ts";
+
+type Library = typeof Package;
+
+let library: Library | undefined;
+
+/** Before anything else of it is used. */
+export async function loadUndici(): Promise<Library> {
+  try {
+    library ??= await import("undici");
+  } catch (cause) {
+    if (!isNotFound(cause)) throw cause;
+    throw notInstalled("undici", "Consul", cause);
+  }
+  return library;
+}
