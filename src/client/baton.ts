@@ -1,7 +1,11 @@
-import { type Clock, systemClock } from "../domain/clock.ts";
+import type { Duration } from "../domain/duration.ts";
+import { isError } from "../domain/realms.ts";
+import { type Clock, stayingAlive, systemClock } from "../domain/clock.ts";
+import { Closed } from "../domain/errors.ts";
 import { checkQueueName } from "../domain/names.ts";
+import { checkFunction, checkOptions, type OptionNames } from "../domain/options.ts";
 import { parseQueueOptions, type QueueOptions } from "../domain/settings.ts";
-import type { Engine, Finding, QueueReport } from "../engine/port.ts";
+import type { Engine, Finding, QueueReport, Repair } from "../engine/port.ts";
 import type { LockReport } from "../locks/port.ts";
 import { type BatonEvent, describeWarning } from "./events.ts";
 import { ConnectionLocks } from "./locks/connection-locks.ts";
@@ -12,22 +16,51 @@ import type { LockSession } from "./locks/kept-session.ts";
 import type { LockOptions, SessionOptions } from "./locks/options.ts";
 import { Queue } from "./queue.ts";
 import type { Shared } from "./shared.ts";
-import type { StopOptions } from "./worker.ts";
+import { parseGrace, type StopOptions } from "./worker.ts";
 import type { WakeAdapter } from "../wake/port.ts";
+import { Outages } from "../worker/outages.ts";
 
 export interface BatonOptions {
   /** Hears what workers and locks have to tell. Without it, warnings go to `process.emitWarning`. */
-  readonly onEvent?: (event: BatonEvent) => void;
+  readonly onEvent?: ((event: BatonEvent) => void) | undefined;
   /**
    * Carries wake-ups between processes in place of what the store has for it: a URL such as `nats://localhost:4222`, or an adapter. The
    * same as `?wake=` in the store's URL.
    */
-  readonly wake?: string | WakeAdapter;
+  readonly wake?: string | WakeAdapter | undefined;
   /** Begins the names of its channels: stores that share a carrier need prefixes of their own. Default `baton`. */
-  readonly wakePrefix?: string;
+  readonly wakePrefix?: string | undefined;
+  /**
+   * How long `connect` goes on trying while the store cannot be reached (`STORE_UNAVAILABLE`), with growing pauses. Default: it tries once.
+   * The outage is told as a later one is, by `trouble` and `recovered`.
+   */
+  readonly waitForStore?: Duration | undefined;
   /** For simulations and tests. */
-  readonly clock?: Clock;
-  readonly random?: () => number;
+  readonly clock?: Clock | undefined;
+  readonly random?: (() => number) | undefined;
+}
+
+export interface QueuesOptions {
+  readonly queue?: string | undefined;
+}
+
+const QUEUES_OPTIONS: OptionNames<QueuesOptions> = { queue: true };
+
+const BATON_OPTIONS: OptionNames<BatonOptions> = {
+  onEvent: true,
+  waitForStore: true,
+  wake: true,
+  wakePrefix: true,
+  clock: true,
+  random: true,
+};
+
+/** Looked at before anything is opened. */
+export function checkBatonOptions(options: BatonOptions): BatonOptions {
+  const { onEvent, random } = checkOptions(options, BATON_OPTIONS);
+  if (onEvent !== undefined) checkFunction(onEvent, "onEvent", "hears events");
+  if (random !== undefined) checkFunction(random, "random", "returns a number from 0 to 1");
+  return options;
 }
 
 /** A connection to a store. Close it when done: `await using baton = await connect(…)` does. */
@@ -35,13 +68,19 @@ export class Baton implements AsyncDisposable {
   readonly #shared: Shared;
   #locks: ConnectionLocks | undefined;
 
-  constructor(engine: Engine, options: BatonOptions = {}) {
+  /** @param outages what was told of the store before it was there */
+  constructor(engine: Engine, options: BatonOptions = {}, outages?: Outages) {
+    checkBatonOptions(options);
+    const clock = options.clock ?? systemClock;
+    const emit = tellerOf(options);
     this.#shared = {
       engine,
-      clock: options.clock ?? systemClock,
+      clock,
       random: options.random ?? Math.random,
-      emit: options.onEvent === undefined ? warn : guarded(options.onEvent),
+      emit,
+      outages: outages ?? new Outages(clock, emit),
       workers: new Set(),
+      closed: false,
     };
   }
 
@@ -55,9 +94,10 @@ export class Baton implements AsyncDisposable {
     return new Queue<T>(this.#shared, checkQueueName(name), parseQueueOptions(options));
   }
 
-  /** Every queue of the store, with its counts. */
-  queues(): Promise<readonly QueueReport[]> {
-    return this.#shared.engine.queues({});
+  /** Every queue of the store, with its counts; or the one named, if it is there: to look does not make it. */
+  async queues(options: QueuesOptions = {}): Promise<readonly QueueReport[]> {
+    const { queue } = checkOptions(options, QUEUES_OPTIONS);
+    return await this.#shared.engine.queues(queue === undefined ? {} : { queue: checkQueueName(queue) });
   }
 
   /**
@@ -101,8 +141,30 @@ export class Baton implements AsyncDisposable {
   }
 
   /** What an operator should know about the store. */
-  check(): Promise<readonly Finding[]> {
-    return this.#shared.engine.check();
+  async check(): Promise<readonly Finding[]> {
+    const { engine } = this.#shared;
+    const findings = await engine.check();
+    // An engine that has repairs of its own has looked at the locks, too.
+    if (engine.repairs !== undefined) return findings;
+    const damaged = (await engine.locks().repairs?.()) ?? [];
+    return [
+      ...findings,
+      ...damaged.map(({ subject, detail, action }): Finding => ({
+        severity: "error",
+        subject,
+        detail,
+        advice: `baton doctor --repair: ${action}`,
+      })),
+    ];
+  }
+
+  /**
+   * What is damaged in the store and can be repaired. Each says what it would do, and does nothing before it is run. Empty where nothing is, and
+   * on stores that have no such repairs: what `check` finds there is the store's own to repair.
+   */
+  async repairs(): Promise<readonly Repair[]> {
+    const { engine } = this.#shared;
+    return (await (engine.repairs === undefined ? engine.locks().repairs?.() : engine.repairs())) ?? [];
   }
 
   /** What of that is known without asking the store, once a queue was used: what a power loss may take. */
@@ -112,10 +174,17 @@ export class Baton implements AsyncDisposable {
 
   /** Stops workers and elections, gracefully, frees the locks, and lets go of the store. */
   async close(options: StopOptions = {}): Promise<void> {
+    const graceMs = parseGrace(options);
+    this.#shared.closed = true;
+    await stayingAlive(this.#close(graceMs));
+  }
+
+  async #close(graceMs: number): Promise<void> {
     await Promise.all([
-      ...[...this.#shared.workers].map((worker) => worker.stop(options)),
-      this.#locks?.close(options.grace ?? "20s"),
+      ...[...this.#shared.workers].map((worker) => worker.stop({ grace: graceMs })),
+      this.#locks?.close(graceMs),
     ]);
+    this.#shared.outages.close();
     await this.#shared.engine.close();
   }
 
@@ -124,10 +193,16 @@ export class Baton implements AsyncDisposable {
   }
 
   #lockFace(): ConnectionLocks {
-    const { engine, clock, emit } = this.#shared;
-    this.#locks ??= new ConnectionLocks({ locks: engine.locks(), clock, emit });
+    const { engine, clock, emit, outages, closed } = this.#shared;
+    if (this.#locks === undefined && closed) throw new Closed();
+    this.#locks ??= new ConnectionLocks({ locks: engine.locks(), clock, emit, outages });
     return this.#locks;
   }
+}
+
+/** Who hears of events: the application's listener, or else a person of the few that mean a risk. */
+export function tellerOf({ onEvent }: BatonOptions): (event: BatonEvent) => void {
+  return onEvent === undefined ? warner() : guarded(onEvent);
 }
 
 /** A listener that throws must not take work down with it. */
@@ -137,14 +212,25 @@ function guarded(listener: (event: BatonEvent) => void): (event: BatonEvent) => 
       listener(event);
     } catch (error) {
       process.emitWarning(
-        `A listener to Baton's events failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+        `A listener to Baton's events failed: ${isError(error) ? (error.stack ?? error.message) : String(error)}`,
         "BatonWarning",
       );
     }
   };
 }
 
-function warn(event: BatonEvent): void {
-  const message = describeWarning(event);
-  if (message !== undefined) process.emitWarning(message, "BatonWarning");
+/** A handler that returns what cannot be kept does so for each item: that is said once for each queue. */
+function warner(): (event: BatonEvent) => void {
+  const told = new Set<string>();
+  return (event) => {
+    const message = describeWarning(event);
+    if (message === undefined) return;
+    const code = `BATON_${event.type.toUpperCase().replaceAll("-", "_")}`;
+    if (event.type !== "result-not-kept") return process.emitWarning(message, { type: "BatonWarning", code });
+    const { queue } = event.item;
+    if (told.has(queue)) return;
+    told.add(queue);
+    const once = "This is said once for each queue; onEvent hears of each item.";
+    process.emitWarning(`${message} ${once}`, { type: "BatonWarning", code });
+  };
 }

@@ -1,10 +1,13 @@
 import { systemClock } from "../domain/clock.ts";
 import { BatonError, InvalidInput } from "../domain/errors.ts";
+import { checkParameters } from "../domain/options.ts";
+import { parseDuration } from "../domain/duration.ts";
 import type { Engine } from "../engine/port.ts";
-import { Baton, type BatonOptions } from "./baton.ts";
+import { Baton, type BatonOptions, checkBatonOptions, tellerOf } from "./baton.ts";
 import type { WakeAdapter } from "../wake/port.ts";
 import { Wake } from "../wake/wake.ts";
 import { type LockStore, locksOnlyEngine } from "./locks/locks-only-engine.ts";
+import { openPatiently } from "./open-patiently.ts";
 import { takeWake } from "./wake-url.ts";
 
 /**
@@ -15,17 +18,29 @@ import { takeWake } from "./wake-url.ts";
  *     const baton = await connect("sqlite:work.db");
  */
 export async function connect(store?: string | Engine | LockStore, options: BatonOptions = {}): Promise<Baton> {
+  checkBatonOptions(options);
   if (store === undefined || typeof store === "string") {
     const { url, ...named } = takeWake(store ?? defaultUrl());
-    const wake = await openWake(url, { ...named, ...options });
-    try {
-      return new Baton(await openEngine(url, options, wake), options);
-    } catch (error) {
-      await wake?.close();
-      throw error;
-    }
+    const open = async (): Promise<Engine> => {
+      const wake = await openWake(url, {
+        ...options,
+        wake: options.wake ?? named.wake,
+        wakePrefix: options.wakePrefix ?? named.wakePrefix,
+      });
+      try {
+        return await openEngine(url, options, wake);
+      } catch (error) {
+        await wake?.close();
+        throw error;
+      }
+    };
+    if (options.waitForStore === undefined) return new Baton(await open(), options);
+    const { engine, outages } = await openPatiently(open, parseDuration(options.waitForStore, "waitForStore"), options);
+    return new Baton(engine, options, outages);
   }
   if (options.wake !== undefined) throw new InvalidInput("wake", options.wake, "left to the engine that is given");
+  if (options.waitForStore !== undefined)
+    throw new InvalidInput("waitForStore", options.waitForStore, "left to whoever opened the engine that is given");
   return new Baton("acquire" in store ? locksOnlyEngine(store) : store, options);
 }
 
@@ -40,6 +55,7 @@ async function openEngine(url: string, options: BatonOptions, wake: Wake | undef
   const scheme = schemeOf(url);
   switch (scheme) {
     case "memory": {
+      checkMemoryUrl(url);
       const { memoryEngine } = await import("../engines/memory/index.ts");
       return memoryEngine({ clock: options.clock ?? systemClock });
     }
@@ -73,6 +89,18 @@ async function openEngine(url: string, options: BatonOptions, wake: Wake | undef
   }
 }
 
+/** There is one in each connection, and nothing to say about it. */
+function checkMemoryUrl(url: string): void {
+  const [, location = "", query = ""] = /^memory:(?:\/\/)?([^?]*)(?:\?(.*))?$/is.exec(url) ?? [];
+  checkParameters(new URLSearchParams(query).keys(), []);
+  if (location !== "")
+    throw new InvalidInput(
+      "store",
+      url,
+      "memory: alone: such a store has no name, and no other connection can share it",
+    );
+}
+
 /** Stores that can be woken by something else than themselves. */
 const WAKEABLE: readonly (string | undefined)[] = ["sqlite", "postgres", "postgresql", "redis", "rediss"];
 
@@ -87,12 +115,14 @@ const CARRIERS: Readonly<Record<string, (url: string) => Promise<WakeAdapter>>> 
   postgresql: openPostgresWake,
 };
 
-async function openWake(store: string, { wake, wakePrefix, clock }: BatonOptions): Promise<Wake | undefined> {
+async function openWake(store: string, options: BatonOptions): Promise<Wake | undefined> {
+  const { wake, wakePrefix, clock } = options;
   if (wake === undefined) return undefined;
   if (!WAKEABLE.includes(schemeOf(store)))
     throw new InvalidInput("wake", schemeOf(store), `a store that has use for it: ${WAKEABLE.join(", ")}`);
   const adapter = typeof wake === "string" ? await openCarrier(wake) : wake;
   return new Wake(adapter, {
+    onEvent: tellerOf(options),
     ...(wakePrefix === undefined ? {} : { prefix: wakePrefix }),
     ...(clock === undefined ? {} : { clock }),
   });
@@ -104,18 +134,25 @@ async function openCarrier(url: string): Promise<WakeAdapter> {
   throw new InvalidInput("wake", schemeOf(url), `a URL that begins with ${Object.keys(CARRIERS).join(":, ")}:`);
 }
 
+/** Carriers connect in the background, where nobody would hear that a package is missing: it is loaded before. */
 async function openNatsWake(url: string): Promise<WakeAdapter> {
-  const { openNatsWakeUrl } = await needing("@nats-io/transport-node", "NATS", () => import("../engines/nats/wake.ts"));
+  const { loadNats } = await import("../engines/nats/client-library.ts");
+  await loadNats();
+  const { openNatsWakeUrl } = await import("../engines/nats/wake.ts");
   return openNatsWakeUrl(url);
 }
 
 async function openRedisWake(url: string): Promise<WakeAdapter> {
-  const { openRedisWakeUrl } = await needing("@redis/client", "Redis", () => import("../engines/redis/index.ts"));
+  const { loadRedis } = await import("../engines/redis/client-library.ts");
+  await loadRedis();
+  const { openRedisWakeUrl } = await import("../engines/redis/index.ts");
   return openRedisWakeUrl(url);
 }
 
 async function openPostgresWake(url: string): Promise<WakeAdapter> {
-  const { openPostgresWakeUrl } = await needing("pg", "PostgreSQL", () => import("../engines/postgres/index.ts"));
+  const { loadPg } = await import("../engines/postgres/client-library.ts");
+  await loadPg();
+  const { openPostgresWakeUrl } = await import("../engines/postgres/index.ts");
   return openPostgresWakeUrl(url);
 }
 
@@ -124,35 +161,21 @@ function schemeOf(url: string): string | undefined {
 }
 
 async function openNats(url: string): Promise<Engine> {
-  const { openNatsUrl } = await needing("@nats-io/transport-node", "NATS", () => import("../engines/nats/index.ts"));
+  const { openNatsUrl } = await import("../engines/nats/index.ts");
   return await openNatsUrl(url);
 }
 
 async function openRedis(url: string, wake: Wake | undefined): Promise<Engine> {
-  const { openRedisUrl } = await needing("@redis/client", "Redis", () => import("../engines/redis/index.ts"));
+  const { openRedisUrl } = await import("../engines/redis/index.ts");
   return await openRedisUrl(url, wake);
 }
 
 async function openPostgres(url: string, wake: Wake | undefined): Promise<Engine> {
-  const { openPostgresUrl } = await needing("pg", "PostgreSQL", () => import("../engines/postgres/index.ts"));
+  const { openPostgresUrl } = await import("../engines/postgres/index.ts");
   return await openPostgresUrl(url, wake);
 }
 
 async function openConsul(url: string): Promise<Engine> {
-  const { openConsulUrl } = await needing("undici", "Consul", () => import("../consul/index.ts"));
+  const { openConsulUrl } = await import("../consul/index.ts");
   return locksOnlyEngine(await openConsulUrl(url));
-}
-
-/** A client library is the application's choice to install; without it the error says so. */
-async function needing<T>(library: string, store: string, load: () => Promise<T>): Promise<T> {
-  try {
-    return await load();
-  } catch (cause) {
-    if (!(cause instanceof Error && "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND")) throw cause;
-    throw new BatonError(
-      "ENGINE_MISSING",
-      `${store} needs the package ${library}, which is not installed. Nothing was done. Run: npm install ${library}`,
-      { cause },
-    );
-  }
 }

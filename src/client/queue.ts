@@ -1,7 +1,8 @@
 import { type Duration, parseDuration } from "../domain/duration.ts";
-import { InvalidInput } from "../domain/errors.ts";
+import { BatonError, Closed, InvalidInput, QueueMissing } from "../domain/errors.ts";
 import { defaultLevel } from "../domain/level.ts";
 import { checkId, checkKey, checkReference } from "../domain/names.ts";
+import { checkFlag, checkList, checkOptions, checkSignal, type OptionNames } from "../domain/options.ts";
 import { bodySize, encodePayload } from "../domain/payload.ts";
 import { checkCount, checkMode, type Mode, parseLease, type QueueSettings } from "../domain/settings.ts";
 import type {
@@ -13,38 +14,39 @@ import type {
   QueueDeclaration,
   QueueReport,
   Submission,
+  SubmitResult,
   Transaction,
 } from "../engine/port.ts";
 import type { Handler } from "../worker/handler.ts";
 import type { HeldLock } from "./locks/hold.ts";
-import { holdKey, type HoldOptions } from "./locks/key-hold.ts";
+import { HOLD_OPTIONS, holdKey, type HoldOptions } from "./locks/key-hold.ts";
 import { checkOwner, parseWait } from "./locks/options.ts";
 import type { Shared } from "./shared.ts";
 import { PartlyRefused } from "./partly-refused.ts";
 import { Receipt } from "./receipt.ts";
-import { type TakenItem, type TakeOptions, Taker } from "./take.ts";
-import { Worker, type WorkOptions, workerSettings } from "./worker.ts";
+import { TAKE_OPTIONS, type TakenItem, type TakeOptions, Taker } from "./take.ts";
+import { checkHandler, Worker, type WorkOptions, workerSettings } from "./worker.ts";
 
 export interface SubmitOptions {
   /** Default: the middle one, `normal`. */
-  readonly level?: string;
+  readonly level?: string | undefined;
   /** Makes the submission idempotent, and its outcome known. */
-  readonly id?: string;
+  readonly id?: string | undefined;
   /** The item arrives when this has passed. */
-  readonly delay?: Duration;
+  readonly delay?: Duration | undefined;
   /** Instead of the queue's. */
-  readonly mode?: Mode;
+  readonly mode?: Mode | undefined;
   /** The payload's content type. Default: JSON; bytes are `application/octet-stream`. */
-  readonly type?: string;
+  readonly type?: string | undefined;
   /** Opaque text that travels with the item, such as trace context. */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Instead of the queue's: how long to keep how this item ended. */
-  readonly history?: Duration;
+  readonly history?: Duration | undefined;
   /**
    * Your own transaction in the same database, such as a client of node-postgres after `BEGIN`: the item is accepted if it commits, and was
    * never there if it does not. PostgreSQL only.
    */
-  readonly transaction?: Transaction;
+  readonly transaction?: Transaction | undefined;
 }
 
 export interface Submit<T> extends SubmitOptions {
@@ -53,14 +55,34 @@ export interface Submit<T> extends SubmitOptions {
 }
 
 export interface PageOptions {
-  readonly after?: string;
+  readonly after?: string | undefined;
   /** Default 100. */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
+}
+
+export interface DeleteQueueOptions {
+  /** Also when it is not empty: its items, dead letters and leases are lost. */
+  readonly force?: boolean | undefined;
 }
 
 export interface KeyPageOptions extends PageOptions {
-  readonly leased?: boolean;
+  readonly leased?: boolean | undefined;
 }
+
+const SUBMIT_OPTIONS: OptionNames<SubmitOptions> = {
+  level: true,
+  id: true,
+  delay: true,
+  mode: true,
+  type: true,
+  headers: true,
+  history: true,
+  transaction: true,
+};
+const SUBMIT: OptionNames<Submit<unknown>> = { ...SUBMIT_OPTIONS, key: true, payload: true };
+const DELETE_QUEUE_OPTIONS: OptionNames<DeleteQueueOptions> = { force: true };
+const PAGE_OPTIONS: OptionNames<PageOptions> = { after: true, limit: true };
+const KEY_PAGE_OPTIONS: OptionNames<KeyPageOptions> = { ...PAGE_OPTIONS, leased: true };
 
 /** Headers are small: they travel with every look at the item. */
 const LONGEST_HEADERS_BYTES = 8 * 1024;
@@ -84,9 +106,10 @@ export class Queue<T> {
 
   /** Accepts an item for a key. When this resolves, the item survives the crash of every client and of the store. */
   async submit(key: string, payload: T, options: SubmitOptions = {}): Promise<Receipt> {
+    checkOptions(options, SUBMIT_OPTIONS);
     const levels = this.#levels ?? (await this.levels());
     const submission = this.#submission(levels, key, payload, options);
-    const [result] = await this.#shared.engine.submit([submission]);
+    const [result] = await this.#submitted([submission]);
     if (result === undefined) throw new Error("The engine answered nothing to a submission.");
     if (!result.ok) throw result.error;
     return new Receipt(this.#shared, this.name, result.accepted, submission.keepMs);
@@ -102,16 +125,18 @@ export class Queue<T> {
         options,
         "none: level, transaction and so on stand beside the key of each item",
       );
+    checkList(submits, "submits", "items, each with key and payload");
     const levels = this.#levels ?? (await this.levels());
     const submissions = submits.map((one, index) => {
       try {
+        checkOptions(one, SUBMIT);
         return this.#submission(levels, one.key, one.payload, one);
       } catch (error) {
         if (error instanceof InvalidInput) throw error.at(`[${index}]`);
         throw error;
       }
     });
-    const results = await this.#shared.engine.submit(submissions);
+    const results = await this.#submitted(submissions);
     const answers = results.map((result, index) =>
       result.ok ? new Receipt(this.#shared, this.name, result.accepted, submissions[index]?.keepMs ?? 0) : result.error,
     );
@@ -120,10 +145,12 @@ export class Queue<T> {
     throw new PartlyRefused(this.name, answers);
   }
 
-  /** Starts a worker. It runs until it is stopped. */
+  /** Starts a worker. It runs until it is stopped. `worker.ready` tells when it is at work, and why it cannot be. */
   work(handler: Handler<T>, options: WorkOptions = {}): Worker {
+    if (this.#shared.closed) throw new Closed();
+    checkHandler(handler);
     const settings = workerSettings(this.name, this.#settings, options);
-    return new Worker(this.#shared, settings, handler, this.#declare(), options.untilEmpty ?? false);
+    return new Worker(this.#shared, settings, handler, () => this.#declareAnew(), options.untilEmpty ?? false);
   }
 
   /**
@@ -131,19 +158,21 @@ export class Queue<T> {
    * then its lease is renewed.
    */
   async take(options: TakeOptions = {}): Promise<readonly TakenItem<T>[]> {
-    const { patienceMs, retry } = this.#settings;
+    checkOptions(options, TAKE_OPTIONS);
+    const { patienceMs, retry, payloadLimit: resultLimit } = this.#settings;
     const leaseMs = options.lease === undefined ? this.#settings.leaseMs : parseLease(options.lease);
     const worker = checkOwner(options.name);
-    const request = { queue: this.name, worker, leaseMs, patienceMs, retry, signal: options.signal };
+    const signal = checkSignal(options.signal);
+    const request = { queue: this.name, worker, leaseMs, patienceMs, retry, resultLimit, signal };
     const max = checkCount(options.max ?? 1, "max");
     const waitMs = parseWait(options.wait);
-    await this.#declare();
     let taker = this.#takers.get(leaseMs);
     if (taker === undefined) {
       taker = new Taker(this.#shared, leaseMs);
       this.#takers.set(leaseMs, taker);
     }
-    return await taker.take<T>({ ...request, max, waitMs });
+    const own = taker;
+    return await this.#inStore(() => own.take<T>({ ...request, max, waitMs }));
   }
 
   /**
@@ -151,12 +180,12 @@ export class Queue<T> {
    * when it is not to be had in the time given.
    */
   async hold(key: string, options: HoldOptions = {}): Promise<HeldLock> {
-    const { lease, wait, signal } = options;
+    const { lease, wait, signal } = checkOptions(options, HOLD_OPTIONS);
+    checkSignal(signal);
     const leaseMs = lease === undefined ? this.#settings.leaseMs : parseLease(lease);
     const waitMs = parseWait(wait);
     const request = { queue: this.name, key: checkKey(key), worker: checkOwner(), leaseMs };
-    await this.#declare();
-    return await holdKey(this.#shared, request, waitMs, signal);
+    return await this.#inStore(() => holdKey(this.#shared, request, waitMs, signal));
   }
 
   /** The levels, most urgent first, as the store has them. */
@@ -166,27 +195,29 @@ export class Queue<T> {
   }
 
   async status(): Promise<QueueReport> {
-    await this.#declare();
-    const [report] = await this.#shared.engine.queues({ queue: this.name });
-    if (report === undefined) throw new Error(`The engine does not know queue ${this.name}, which it declared.`);
-    return report;
+    return await this.#inStore(async () => {
+      const [report] = await this.#shared.engine.queues({ queue: this.name });
+      if (report === undefined) throw new QueueMissing(this.name);
+      return report;
+    });
   }
 
   /** The keys that have an item, a lease or a pause; with `leased`, only those in work or held. */
   async keys(page: KeyPageOptions = {}): Promise<readonly KeyReport[]> {
-    await this.#declare();
-    return this.#shared.engine.keys({ ...this.#page(page), leased: page.leased ?? false });
+    checkOptions(page, KEY_PAGE_OPTIONS);
+    const request = { ...this.#page(page), leased: checkFlag(page.leased, "leased") };
+    return await this.#inStore(() => this.#shared.engine.keys(request));
   }
 
   /** Where an item is, or how it ended. Undefined: never seen, or ended and not remembered. */
   async item(id: string): Promise<ItemReport | undefined> {
-    await this.#declare();
-    return this.#shared.engine.find({ queue: this.name, id: checkReference(id, "id") });
+    const request = { queue: this.name, id: checkReference(id, "id") };
+    return await this.#inStore(() => this.#shared.engine.find(request));
   }
 
   async cancel(id: string): Promise<CancelResult> {
-    await this.#declare();
-    return this.#shared.engine.cancel({ queue: this.name, id: checkReference(id, "id") });
+    const request = { queue: this.name, id: checkReference(id, "id") };
+    return await this.#inStore(() => this.#shared.engine.cancel(request));
   }
 
   /** Stops handing out the queue, or one key of it. What runs is left alone; items are still accepted. */
@@ -198,9 +229,20 @@ export class Queue<T> {
     return this.#pause(false, key);
   }
 
+  /**
+   * Deletes the queue from the store, with its settings there, its pauses, and what is remembered of ended items. False: there was none. Throws
+   * `QueueNotEmpty` while it has items, dead letters or leases; with `force` these are lost too. Whoever uses the queue later makes it anew.
+   */
+  async delete(options: DeleteQueueOptions = {}): Promise<boolean> {
+    const force = checkFlag(checkOptions(options, DELETE_QUEUE_OPTIONS).force, "force");
+    const deleted = await this.#shared.engine.deleteQueue({ queue: this.name, force: force ?? false });
+    this.#forget();
+    return deleted;
+  }
+
   async dead(page: PageOptions = {}): Promise<readonly DeadReport[]> {
-    await this.#declare();
-    return this.#shared.engine.dead(this.#page(page));
+    const request = this.#page(checkOptions(page, PAGE_OPTIONS));
+    return await this.#inStore(() => this.#shared.engine.dead(request));
   }
 
   /** Submits dead letters anew: those named, or all. Returns how many. */
@@ -214,21 +256,76 @@ export class Queue<T> {
   }
 
   async #revive(action: "retry" | "drop", ids: readonly string[] | undefined): Promise<number> {
-    await this.#declare();
+    if (ids !== undefined) checkList(ids, "ids", "ids");
     for (const id of ids ?? []) checkReference(id, "ids");
-    return this.#shared.engine.revive({ queue: this.name, action, ...(ids === undefined ? {} : { ids }) });
+    const request = { queue: this.name, action, ...(ids === undefined ? {} : { ids }) };
+    return await this.#inStore(() => this.#shared.engine.revive(request));
   }
 
   async #pause(paused: boolean, key: string | undefined): Promise<void> {
-    await this.#declare();
-    const request = { queue: this.name, paused };
-    await this.#shared.engine.pause(key === undefined ? request : { ...request, key: checkKey(key) });
+    const request = { queue: this.name, paused, ...(key === undefined ? {} : { key: checkKey(key) }) };
+    await this.#inStore(() => this.#shared.engine.pause(request));
   }
 
   #page({ after, limit = 100 }: PageOptions): PageRequest {
     checkCount(limit, "limit");
     if (after !== undefined) checkReference(after, "after");
     return after === undefined ? { queue: this.name, limit } : { queue: this.name, limit, after };
+  }
+
+  async #submitted(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+    const { engine } = this.#shared;
+    let results: readonly SubmitResult[];
+    try {
+      results = await engine.submit(submissions);
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      this.#forget();
+      // What failed within a transaction of the application has ended that transaction: it is the application that begins again.
+      if (submissions.some(({ transaction }) => transaction !== undefined)) throw error;
+      await this.#declare();
+      return await engine.submit(submissions);
+    }
+    return results.some(isRefusedAsMissing) ? await this.#submittedAgain(submissions, results) : results;
+  }
+
+  /** The queue was deleted since it was declared here: what was refused for that is submitted again. */
+  async #submittedAgain(
+    submissions: readonly Submission[],
+    results: readonly SubmitResult[],
+  ): Promise<readonly SubmitResult[]> {
+    this.#forget();
+    await this.#declare();
+    const refused = submissions.filter((_, index) => {
+      const result = results[index];
+      return result !== undefined && isRefusedAsMissing(result);
+    });
+    const again = [...(await this.#shared.engine.submit(refused))];
+    return results.map((result) => (isRefusedAsMissing(result) ? (again.shift() ?? result) : result));
+  }
+
+  /** A call that needs the queue to be in the store: somebody may have deleted it since it was declared here, and it is made anew then. */
+  async #inStore<R>(call: () => Promise<R>): Promise<R> {
+    await this.#declare();
+    try {
+      return await call();
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      this.#forget();
+      await this.#declare();
+      return await call();
+    }
+  }
+
+  /** For a worker, which asks when it begins, and when the queue was deleted under it. */
+  #declareAnew(): Promise<QueueDeclaration> {
+    this.#forget();
+    return this.#declare();
+  }
+
+  #forget(): void {
+    this.#declared = undefined;
+    this.#levels = undefined;
   }
 
   /** Once per queue object; a store that could not be reached is asked again by the next call. */
@@ -249,6 +346,8 @@ export class Queue<T> {
     const { id, level, delay, mode, type, headers, history, transaction } = options;
     if (transaction !== undefined) this.#checkTransaction(transaction);
     if (level !== undefined && !levels.includes(level)) throw new InvalidInput("level", level, levels.join(", "));
+    if (type !== undefined && typeof type !== "string")
+      throw new InvalidInput("type", type, "a content type such as text/plain");
     const payload = encodePayload(value, type);
     const size = bodySize(payload.body);
     if (size > this.#settings.payloadLimit) {
@@ -290,7 +389,17 @@ export class Queue<T> {
   }
 }
 
+function isMissing(error: unknown): boolean {
+  return error instanceof BatonError && error.code === "QUEUE_MISSING";
+}
+
+function isRefusedAsMissing(result: SubmitResult): boolean {
+  return !result.ok && isMissing(result.error);
+}
+
 function checkHeaders(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  if (typeof headers !== "object" || headers === null || Array.isArray(headers))
+    throw new InvalidInput("headers", headers, "an object whose values are texts");
   for (const [name, value] of Object.entries(headers)) {
     if (typeof value !== "string") throw new InvalidInput(`headers.${name}`, value, "a text");
   }

@@ -1,15 +1,18 @@
-import { type Duration, parseDuration } from "../domain/duration.ts";
+import { type Duration, formatDuration, parseDuration } from "../domain/duration.ts";
 import { BatonError } from "../domain/errors.ts";
 import type { Failure } from "../domain/failure.ts";
+import { checkOptions, checkSignal, type OptionNames } from "../domain/options.ts";
 import { decodePayload } from "../domain/payload.ts";
-import type { Accepted } from "../engine/port.ts";
+import type { Accepted, AttemptReport } from "../engine/port.ts";
 import type { Shared } from "./shared.ts";
 
 export interface OutcomeOptions {
   /** How long to wait. Default: for ever. */
-  readonly timeout?: Duration;
-  readonly signal?: AbortSignal;
+  readonly timeout?: Duration | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
+
+const OUTCOME_OPTIONS: OptionNames<OutcomeOptions> = { timeout: true, signal: true };
 
 /** How an item ended. */
 export interface ItemOutcome {
@@ -18,8 +21,12 @@ export interface ItemOutcome {
   readonly attempt: number;
   /** What the handler returned. */
   readonly result?: unknown;
+  /** The handler returned something that could not be kept, and why. The item is done all the same. */
+  readonly resultMissing?: string;
   /** Why it was given up. */
   readonly failure?: Failure;
+  /** The last few of its attempts that came to nothing, oldest first; of a dead letter the last one too. */
+  readonly attempts?: readonly AttemptReport[];
 }
 
 /** The item is accepted: it will end done, dead, cancelled or replaced. */
@@ -50,13 +57,15 @@ export class Receipt {
 
   /** Waits until the item has ended. Needs an id, or a queue or submission with `history`. */
   async outcome(options: OutcomeOptions = {}): Promise<ItemOutcome> {
+    const { timeout, signal } = checkOptions(options, OUTCOME_OPTIONS);
+    const timeoutMs = timeout === undefined ? undefined : parseDuration(timeout, "timeout");
+    checkSignal(signal);
     if (!this.#kept) throw notKept(this.id);
-    const { timeout, signal } = options;
     const giveUp = new AbortController();
     const abort = (): void => giveUp.abort();
     signal?.throwIfAborted();
     signal?.addEventListener("abort", abort);
-    const cancelTimer = timeout === undefined ? undefined : callAfter(parseDuration(timeout, "timeout"), abort);
+    const cancelTimer = timeoutMs === undefined ? undefined : callAfter(timeoutMs, abort);
     try {
       const outcome = await this.#shared.engine.outcome({ queue: this.#queue, id: this.id, signal: giveUp.signal });
       if (outcome !== undefined) {
@@ -75,7 +84,7 @@ export class Receipt {
     }
     throw new BatonError(
       "OUTCOME_TIMEOUT",
-      `Item ${this.id} has not ended within ${String(timeout)}. It is still in the queue; wait again, look with item(), or cancel it.`,
+      `Item ${this.id} has not ended within ${formatDuration(timeoutMs ?? 0)}. It is still in the queue; wait again, look with item(), or cancel it.`,
     );
   }
 }

@@ -1,28 +1,32 @@
 import { type Duration, parseDuration } from "../domain/duration.ts";
 import { LeaseLost, Stopping } from "../domain/errors.ts";
 import { describeFailure } from "../domain/failure.ts";
+import { checkOptions, type OptionNames } from "../domain/options.ts";
 import { backoffMs, type RetryPolicy } from "../domain/retry.ts";
-import { encodePayload } from "../domain/payload.ts";
-import type { Ending, Grant } from "../engine/port.ts";
-import { WorkItem } from "../worker/handler.ts";
+import type { Ending } from "../engine/port.ts";
+import { doneWith } from "../worker/ending.ts";
+import { tellMissing } from "../worker/events.ts";
+import { GrantedItem, type WorkItem } from "../worker/handler.ts";
 import { LeaseKeeper } from "../worker/lease-keeper.ts";
-import { type HeldLease, Run } from "../worker/run.ts";
+import { type HeldLease, HeldItem, whyNotBegun } from "../worker/held-item.ts";
 import { settleUntilCertain } from "../worker/settle.ts";
 import { atMost, Patience } from "./locks/patience.ts";
 import type { Shared } from "./shared.ts";
 
 export interface TakeOptions {
   /** How many items at most, each of another key. Default 1. */
-  readonly max?: number;
+  readonly max?: number | undefined;
   /** Instead of the queue's. */
-  readonly lease?: Duration;
+  readonly lease?: Duration | undefined;
   /** How long to wait for the first: a time, `"0s"` to take only what is ready, or `"forever"`, the default. */
-  readonly wait?: Duration;
+  readonly wait?: Duration | undefined;
   /** Gives up waiting: the answer is what there is, most likely nothing. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Shown by inspection. Default: host and process. */
-  readonly name?: string;
+  readonly name?: string | undefined;
 }
+
+export const TAKE_OPTIONS: OptionNames<TakeOptions> = { max: true, lease: true, wait: true, signal: true, name: true };
 
 /**
  * An item in your hands: its lease is renewed until you settle it with `done`, `retry`, `dead` or `release`. Each of
@@ -33,16 +37,24 @@ export interface TakeOptions {
 export interface TakenItem<T> extends AsyncDisposable {
   readonly item: WorkItem<T>;
   readonly lease: HeldLease;
+  /** A result that cannot be kept (larger than `limits.payload`, or nothing that JSON can carry) is told by an event, and in the outcome. */
   done(result?: unknown): Promise<void>;
   /**
    * Another attempt, after the time given or the queue's back-off. This does not look at the queue's number of
    * attempts: that is yours to do.
    */
-  retry(reason: unknown, options?: { readonly after?: Duration }): Promise<void>;
+  retry(reason: unknown, options?: RetryItemOptions): Promise<void>;
   dead(reason: unknown): Promise<void>;
   /** Gives it back in its place, without counting the attempt. */
   release(): Promise<void>;
 }
+
+export interface RetryItemOptions {
+  /** Instead of the queue's back-off. */
+  readonly after?: Duration | undefined;
+}
+
+const RETRY_ITEM_OPTIONS: OptionNames<RetryItemOptions> = { after: true };
 
 export interface TakeRequest {
   readonly queue: string;
@@ -52,6 +64,7 @@ export interface TakeRequest {
   readonly waitMs: number;
   readonly patienceMs: number;
   readonly retry: RetryPolicy;
+  readonly resultLimit: number;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -77,7 +90,7 @@ export class Taker {
 
   constructor(shared: Shared, leaseMs: number) {
     this.#shared = shared;
-    this.#keeper = new LeaseKeeper(shared.engine, shared.clock, leaseMs, undefined, shared.emit);
+    this.#keeper = new LeaseKeeper(shared, leaseMs, undefined);
   }
 
   async take<T>(request: TakeRequest): Promise<readonly TakenItem<T>[]> {
@@ -85,18 +98,26 @@ export class Taker {
     const { queue, worker, max, leaseMs, patienceMs } = request;
     // A claim that is not to wait at all gets nothing: an engine is asked, and called off when it should have answered.
     const isTry = request.waitMs === 0 || request.signal?.aborted === true;
-    using patience = isTry ? new Patience(clock, this.#tryMs) : new Patience(clock, request.waitMs, request.signal);
-    const grants = await engine.claim({ queue, worker, max, leaseMs, patienceMs, signal: patience.signal });
-    return grants.map((grant) => this.#begin<T>(grant, request)).filter(({ lease }) => lease.leftMs > 0);
+    const waitMs = isTry ? this.#tryMs : request.waitMs;
+    using patience = isTry ? new Patience(clock, waitMs) : new Patience(clock, waitMs, request.signal);
+    const grants = await engine.claim({ queue, worker, max, leaseMs, patienceMs, waitMs, signal: patience.signal });
+    if (grants.length > 0) this.#shared.outages.worked("asking for work");
+    const heldItems = grants.map(
+      (grant) => new HeldItem(grant, leaseMs, clock, (changed) => this.#keeper.noteProgress(changed)),
+    );
+    this.#keeper.add(...heldItems);
+    const late = heldItems.filter((held) => held.leftMs <= 0);
+    if (late.length > 0) void this.#giveBack(late);
+    return heldItems.filter((held) => !late.includes(held)).map((held) => this.#begin<T>(held, request));
   }
 
   /**
    * The connection closes. What is not settled within the grace, nor after its signal fired, is left alone: somebody
    * may be at work on it, and its key is free when its lease has run out.
    */
-  async stop({ grace = "20s" }: { readonly grace?: Duration }): Promise<void> {
+  async stop({ grace = "20s" }: { readonly grace?: Duration | undefined }): Promise<void> {
     await this.#untilQuiet(parseDuration(grace, "grace"));
-    for (const { run } of this.#taken) run.abort(new Stopping());
+    for (const { held } of this.#taken) held.abort(new Stopping());
     await this.#untilQuiet(ABORT_WAIT_MS);
     this.#keeper.stop();
     this.#shared.workers.delete(this);
@@ -116,23 +137,36 @@ export class Taker {
     this.#roundTripMs += (ms - this.#roundTripMs) * NEWEST_SHARE;
   }
 
-  /** A lease that ran out on its way is left alone: it is not ours. */
-  #begin<T>(grant: Grant, { leaseMs, retry }: TakeRequest): TakenItem<T> {
-    const run = new Run(grant, leaseMs, this.#shared.clock, (changed) => this.#keeper.noteProgress(changed));
-    const taken = new Taken<T>(this.#shared, run, retry, {
-      end: () => this.#end(taken),
-      roundTrip: (ms) => this.#noteRoundTrip(ms),
-    });
-    if (run.leftMs <= 0) return taken;
-    this.#keeper.add(run);
+  /** What ran out on its way is not handed out. In the store a lease lasts a little longer: if it is still ours, no attempt is counted. */
+  async #giveBack(late: readonly HeldItem[]): Promise<void> {
+    for (const held of late) {
+      this.#keeper.remove(held);
+      held.lose("its time ran out before it was handed out");
+    }
+    const ending: Ending = { type: "release" };
+    const results = await settleUntilCertain(
+      this.#shared,
+      late.map((held) => ({ held, settlement: { lease: held.grant.lease, ending } })),
+    );
+    for (const [index, held] of late.entries()) {
+      const { item } = held.grant;
+      if (results[index] === "settled") this.#shared.emit({ type: "released", item });
+      else this.#shared.emit({ type: "lost", item, fence: held.fence, why: whyNotBegun(held) });
+    }
+  }
+
+  #begin<T>(held: HeldItem, { retry, resultLimit }: TakeRequest): TakenItem<T> {
+    const on = { end: () => this.#end(taken), roundTrip: (ms: number) => this.#noteRoundTrip(ms) };
+    const taken: Taken<T> = new Taken<T>(this.#shared, held, { retry, resultLimit }, on);
+    this.#keeper.began(held);
     this.#taken.add(taken);
     this.#shared.workers.add(this);
-    this.#shared.emit({ type: "started", item: grant.item, fence: run.fence });
+    this.#shared.emit({ type: "started", item: held.grant.item, fence: held.fence });
     return taken;
   }
 
   #end(taken: Taken<unknown>): void {
-    this.#keeper.remove(taken.run);
+    this.#keeper.remove(taken.held);
     this.#taken.delete(taken);
     if (this.#taken.size > 0) return;
     this.#shared.workers.delete(this);
@@ -151,29 +185,32 @@ interface Listener {
  */
 class Taken<T> implements TakenItem<T> {
   readonly item: WorkItem<T>;
-  readonly run: Run;
+  readonly held: HeldItem;
   readonly #shared: Shared;
   readonly #retry: RetryPolicy;
+  readonly #resultLimit: number;
   readonly #on: Listener;
   #settled = false;
 
-  constructor(shared: Shared, run: Run, retry: RetryPolicy, on: Listener) {
-    this.item = new WorkItem<T>(run.grant.item);
-    this.run = run;
+  constructor(shared: Shared, held: HeldItem, terms: Pick<TakeRequest, "retry" | "resultLimit">, on: Listener) {
+    this.item = new GrantedItem<T>(held.grant.item);
+    this.held = held;
     this.#shared = shared;
-    this.#retry = retry;
+    this.#retry = terms.retry;
+    this.#resultLimit = terms.resultLimit;
     this.#on = on;
   }
 
   get lease(): HeldLease {
-    return this.run;
+    return this.held;
   }
 
   async done(result?: unknown): Promise<void> {
-    await this.#settle(result === undefined ? { type: "done" } : { type: "done", result: encodePayload(result) });
+    await this.#settle(doneWith(result, this.#resultLimit));
   }
 
-  async retry(reason: unknown, options: { readonly after?: Duration } = {}): Promise<void> {
+  async retry(reason: unknown, options: RetryItemOptions = {}): Promise<void> {
+    checkOptions(options, RETRY_ITEM_OPTIONS);
     const { place } = this.#retry;
     const delayMs =
       options.after === undefined
@@ -191,24 +228,24 @@ class Taken<T> implements TakenItem<T> {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#settled || this.run.lost) return this.#on.end();
+    if (this.#settled || this.held.lost) return this.#on.end();
     try {
       await this.release();
     } catch (error) {
-      this.#shared.emit({ type: "trouble", doing: "giving an item back", error });
+      this.#shared.outages.failed("giving an item back", error);
     }
   }
 
   async #settle(wanted: Ending): Promise<void> {
-    const { queue, key, fence } = this.run;
+    const { queue, key, fence } = this.held;
     // As with a worker: whoever gives up an item that was cancelled meanwhile is not asked to try again.
-    const ending: Ending = this.run.cancelled && wanted.type !== "done" ? { type: "cancelled" } : wanted;
+    const ending: Ending = this.held.cancelled && wanted.type !== "done" ? { type: "cancelled" } : wanted;
     if (this.#settled) throw new LeaseLost(queue, key, fence, "the item was settled already");
     this.#settled = true;
     // Not certain any more: to settle now could end the work of another holder.
-    if (this.run.lost || this.run.leftMs <= 0) {
+    if (this.held.lost || this.held.leftMs <= 0) {
       this.#on.end();
-      this.run.lose("its time ran out before it was settled");
+      this.held.lose("its time ran out before it was settled");
       throw new LeaseLost(queue, key, fence, "its time ran out before it was settled");
     }
     // Not renewed from here on: a renewal that overtakes the settlement would look like a loss.
@@ -216,9 +253,10 @@ class Taken<T> implements TakenItem<T> {
     const { clock } = this.#shared;
     const began = clock.monotonic();
     const [result] = await settleUntilCertain(this.#shared, [
-      { run: this.run, settlement: { lease: this.run.grant.lease, ending } },
+      { held: this.held, settlement: { lease: this.held.grant.lease, ending } },
     ]);
     this.#on.roundTrip(clock.monotonic() - began);
     if (result !== "settled") throw new LeaseLost(queue, key, fence, "the store no longer has it");
+    tellMissing(this.#shared.emit, this.held.grant.item, ending);
   }
 }

@@ -16,15 +16,23 @@ export interface WakeAdapter {
    * Resolves when messages surely arrive. `heard` is called for each, `missed` when some may have been lost on the way, for
    * instance after a reconnect. Listening goes on through reconnects until the function that it resolves with is called.
    * Rejects when it cannot begin; it is then asked again later.
+   *
+   * `deaf` is called as soon as the adapter knows that nothing arrives any more, and `missed` when messages arrive again: between the two
+   * stores look for work by themselves, as often as they do without a carrier. An adapter that cannot know it never calls it.
    */
-  listen(channel: string, heard: (text: string) => void, missed: () => void): Promise<() => Promise<void>>;
+  listen(
+    channel: string,
+    heard: (text: string) => void,
+    missed: () => void,
+    deaf?: () => void,
+  ): Promise<() => Promise<void>>;
 
   /** Counters that all processes share. Undefined: there is no place for them here, and everybody wakes. */
   readonly hints: HintStore | undefined;
 
   /**
-   * Ends all listening and whatever is under way, and waits for nothing that may not come. What the application brought along stays
-   * open. Functions that `listen` resolved with may still be called.
+   * Ends all listening and whatever is under way, attempts to connect included, and waits for nothing that may not come. What the
+   * application brought along stays open. Functions that `listen` resolved with may still be called.
    */
   close(): Promise<void>;
 }

@@ -20,7 +20,7 @@ test("one subscription per signal, however many listen; it begins with the first
   for (const one of leave) one();
   stop();
   stop();
-  await clock.pass(4_000);
+  await clock.pass(3_000);
   assert.equal(adapter.listening.length, 3, "whoever left may come back");
   await clock.pass(2_000);
   assert.deepEqual(adapter.listening, ["baton.lost"]);
@@ -35,6 +35,19 @@ test("whoever comes and goes all the time keeps one subscription", async () => {
     await clock.pass(100);
   }
   assert.equal(adapters[0]?.subscriptions, 1);
+});
+
+test("a subscription that fails after the last one has left is not tried for ever", async () => {
+  const { clock, adapters, wakes } = wakeStage(1);
+  const [adapter] = adapters;
+  assert.ok(adapter);
+  adapter.isDown = true;
+  // Both in one turn: that it fails is known afterwards.
+  wakes[0]?.onWork("cars", new Bed(1))();
+  await clock.pass(3_000);
+  adapter.isDown = false;
+  await clock.pass(10_000);
+  assert.deepEqual(adapter.listening, []);
 });
 
 test("changes are made one at a time, and the last word counts", async () => {

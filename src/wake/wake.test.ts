@@ -76,6 +76,21 @@ test("a budget that does not answer holds nobody up for long", async () => {
   assert.equal(bed?.woken, 3);
 });
 
+test("what needs no budget does not wait for one that does not answer", async () => {
+  const { adapters, wakes } = wakeStage(2);
+  const [sender] = adapters;
+  if (sender !== undefined) sender.hints = { add: () => new Promise(() => undefined), take: async () => "empty" };
+  const heard: (readonly string[] | undefined)[] = [];
+  wakes[1]?.onEnded("cars", (ids) => heard.push(ids));
+  await aftermath();
+  heard.length = 0;
+  wakes[0]?.work("vans", 1);
+  await aftermath();
+  wakes[0]?.ended("cars", ["a"]);
+  await aftermath();
+  assert.deepEqual(heard, [["a"]]);
+});
+
 test("an empty budget and one that others are faster at leave sleepers asleep; a missing one wakes them", async () => {
   const { adapters, wakes } = wakeStage(2);
   const [, listener] = adapters;
@@ -132,10 +147,7 @@ test("everything of one turn is one message per signal", async () => {
     wakes[0]?.ended("cars", [`id-${number}`]);
   }
   await aftermath();
-  assert.deepEqual(
-    adapters[0]?.sent.map(({ channel }) => channel),
-    ["baton.ended", "baton.work"],
-  );
+  assert.deepEqual(adapters[0]?.sent.map(({ channel }) => channel).toSorted(), ["baton.ended", "baton.work"]);
 });
 
 test("outcomes and losses reach those who listen, here and elsewhere, once each", async () => {

@@ -1,8 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { type Clock, systemClock } from "../domain/clock.ts";
+import { type Clock, stayingAlive, systemClock } from "../domain/clock.ts";
 import { InvalidInput } from "../domain/errors.ts";
+import { isError } from "../domain/realms.ts";
+import { ByQueue } from "./by-queue.ts";
 import { type WakeFinding, wakeFinding, type WakeReport } from "./finding.ts";
 import { Hints } from "./hints.ts";
+import { Outage, type WakeEvent } from "./outage.ts";
 import { Outbox, type Signal } from "./outbox.ts";
 import type { WakeAdapter } from "./port.ts";
 import { SharedListener } from "./shared-listener.ts";
@@ -23,12 +26,23 @@ export type LostLeaseListener = (lost: LostLease) => void;
 
 export interface WakeOptions {
   /** Begins the names of all channels and budgets: stores that share a carrier need prefixes of their own. Default `baton`. */
-  readonly prefix?: string;
-  readonly clock?: Clock;
+  readonly prefix?: string | undefined;
+  readonly clock?: Clock | undefined;
+  /** Hears that the carrier is away, and that it is back. */
+  readonly onEvent?: ((event: WakeEvent) => void) | undefined;
 }
+
+/** A signal that could not be sent, as a store that has another way would want to know it. */
+export type Untold =
+  | { readonly type: "work" | "ended"; readonly queue: string }
+  | ({ readonly type: "lost" } & LostLease);
 
 /** A carrier that takes longer is of little use. */
 const CHECK_MS = 3_000;
+/** What was told last is worth this long a wait when the process ends: a new connection over a slow line takes half of it. */
+const FLUSH_MS = 1_000;
+/** And letting go of the carrier this long: it has nothing left to do. */
+const LET_GO_MS = 250;
 /** With a dot and the longest signal it must fit into the name of a channel of PostgreSQL, which has 63 bytes. */
 const PREFIX = /^(?=.{1,48}$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
 
@@ -49,31 +63,46 @@ export class Wake {
   readonly #hints: Hints;
   readonly #outbox: Outbox;
   readonly #channels: Readonly<Record<Signal, SharedListener>>;
-  readonly #work = new Map<string, Map<Sleepers, Slots>>();
-  readonly #ended = new Map<string, Set<EndedListener>>();
+  readonly #work = new ByQueue<{ readonly sleepers: Sleepers; readonly slots: Slots }>();
+  readonly #ended = new ByQueue<EndedListener>();
   readonly #lost = new Set<LostLeaseListener>();
   readonly #clock: Clock;
   readonly #channelOf: (signal: Signal) => string;
   readonly #budgetOf: (queue: string) => string;
+  readonly #outage: Outage;
+  readonly #hearing = new Set<() => void>();
+  /** Set by a store that can tell in another way what the carrier did not take. */
+  onUntold: (untold: readonly Untold[]) => void = () => undefined;
   #trouble: string | undefined;
-  #isClosed = false;
+  #closing: Promise<void> | undefined;
 
-  constructor(adapter: WakeAdapter, { prefix = "baton", clock = systemClock }: WakeOptions = {}) {
+  constructor(
+    adapter: WakeAdapter,
+    { prefix = "baton", clock = systemClock, onEvent = () => undefined }: WakeOptions = {},
+  ) {
     if (!PREFIX.test(prefix)) {
       const rule = "words of letters, digits, _ or - with dots between them, 48 characters at most";
       throw new InvalidInput("wakePrefix", prefix, rule);
     }
-    const trouble = (error: unknown): void => {
-      this.#trouble = error instanceof Error ? error.message : String(error);
+    this.#outage = new Outage(adapter.name, clock, onEvent);
+    const troubleWithHints = (error: unknown): void => {
+      this.#trouble = isError(error) ? error.message : String(error);
     };
+    const trouble = (error: unknown): void => {
+      troubleWithHints(error);
+      this.#outage.failed(error);
+    };
+    const sent = (): void => this.#outage.worked();
     const channelOf = (signal: Signal): string => `${prefix}.${signal}`;
     this.#adapter = adapter;
     this.#clock = clock;
     this.#channelOf = channelOf;
     this.#budgetOf = (queue) => `${prefix}.${queue}`;
-    this.#hints = new Hints(() => adapter.hints, clock, trouble);
+    this.#hints = new Hints(() => adapter.hints, clock, troubleWithHints);
     const { budgetOf, hints } = { budgetOf: this.#budgetOf, hints: this.#hints };
-    this.#outbox = new Outbox({ adapter, hints, sender: this.#sender, clock, channelOf, budgetOf, trouble });
+    const untold = (signal: Signal, entries: readonly Entry[]): void => this.onUntold(untoldOf(signal, entries));
+    const parts = { adapter, hints, sender: this.#sender, clock, channelOf, budgetOf };
+    this.#outbox = new Outbox({ ...parts, sent, trouble, untold });
     const channel = (signal: Signal, heard: (entries: readonly Entry[]) => void, missed: () => void): SharedListener =>
       new SharedListener({
         adapter,
@@ -81,6 +110,7 @@ export class Wake {
         clock,
         heard: (text) => this.#read(text, heard),
         missed,
+        changed: () => this.#hearingChanged(),
         trouble,
       });
     this.#channels = {
@@ -95,7 +125,7 @@ export class Wake {
   work(queue: string, count: number): void {
     if (this.#isClosed || count <= 0) return;
     let left = count;
-    for (const sleepers of this.#work.get(queue)?.keys() ?? []) {
+    for (const { sleepers } of this.#work.of(queue)) {
       const woken = Math.min(left, sleepers.idle());
       if (woken > 0) sleepers.wake(woken);
       left -= woken;
@@ -103,17 +133,22 @@ export class Wake {
     if (left > 0) this.#outbox.work(queue, left);
   }
 
+  /** One of those who sleep in other processes should look: what it finds there only this process knows, which may die. */
+  elsewhere(queue: string): void {
+    if (!this.#isClosed) this.#outbox.work(queue, 1);
+  }
+
   /** Something of the queue changed that any of those who wait may be concerned by: it goes on, or a key that somebody waits to hold is free. */
   stir(queue: string): void {
     if (this.#isClosed) return;
-    for (const sleepers of this.#work.get(queue)?.keys() ?? []) sleepers.stir();
+    for (const { sleepers } of this.#work.of(queue)) sleepers.stir();
     this.#outbox.stir(queue);
   }
 
   /** These items of the queue, which are remembered, have ended; undefined: some. */
   ended(queue: string, ids: readonly string[] | undefined): void {
     if (this.#isClosed || ids?.length === 0) return;
-    for (const tell of this.#ended.get(queue) ?? []) tell(ids);
+    for (const tell of this.#ended.of(queue)) tell(ids);
     this.#outbox.ended(queue, ids);
   }
 
@@ -126,27 +161,22 @@ export class Wake {
 
   /** Wakes those who sleep for want of work in the queue. Returns what ends that. */
   onWork(queue: string, sleepers: Sleepers): () => void {
-    const all = this.#work.get(queue) ?? new Map<Sleepers, Slots>();
-    this.#work.set(queue, all);
-    all.set(sleepers, new Slots(this.#budgetOf(queue), this.#hints, sleepers));
-    const leave = this.#channels.work.join();
+    const slots = new Slots(this.#budgetOf(queue), this.#hints, sleepers);
+    const leaveQueue = this.#work.add(queue, { sleepers, slots });
+    const leaveChannel = this.#channels.work.join();
     return () => {
-      leave();
-      all.delete(sleepers);
-      if (all.size === 0 && this.#work.get(queue) === all) this.#work.delete(queue);
+      leaveChannel();
+      leaveQueue();
     };
   }
 
   /** Tells when items of the queue have ended. */
   onEnded(queue: string, tell: EndedListener): () => void {
-    const all = this.#ended.get(queue) ?? new Set();
-    this.#ended.set(queue, all);
-    all.add(tell);
-    const leave = this.#channels.ended.join();
+    const leaveQueue = this.#ended.add(queue, tell);
+    const leaveChannel = this.#channels.ended.join();
     return () => {
-      leave();
-      all.delete(tell);
-      if (all.size === 0 && this.#ended.get(queue) === all) this.#ended.delete(queue);
+      leaveChannel();
+      leaveQueue();
     };
   }
 
@@ -160,6 +190,16 @@ export class Wake {
     };
   }
 
+  /** Whether it is sure, as far as one can know, that work which others announce is heard here. Otherwise a store looks by itself. */
+  get hears(): boolean {
+    return this.#channels.work.isHearing;
+  }
+
+  /** Tells whenever `hears` may have changed. */
+  onHearing(tell: () => void): void {
+    this.#hearing.add(tell);
+  }
+
   report(): WakeReport {
     return { carrier: this.#adapter.name, hasHints: this.#adapter.hints !== undefined, trouble: this.#trouble };
   }
@@ -167,7 +207,7 @@ export class Wake {
   /** Tries the carrier out, and says what an operator should know: a finding for the check of the engine that is woken by it. */
   async check(): Promise<WakeFinding> {
     const trouble = (error: unknown): void => {
-      this.#trouble = error instanceof Error ? error.message : String(error);
+      this.#trouble = isError(error) ? error.message : String(error);
     };
     // The clock's timers let a process end; one that does nothing but check must not, while its carrier is away.
     const stay = setTimeout(() => undefined, CHECK_MS * 2);
@@ -193,26 +233,50 @@ export class Wake {
     await this.#adapter.hints?.take(this.#budgetOf("-"));
   }
 
-  /** Sends what is still to be sent, and lets go of the carrier. */
-  async close(): Promise<void> {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    await this.#outbox.flush();
+  /**
+   * Sends what is still to be sent, and lets go of the carrier. Takes little more than a second, whatever state the carrier is in, and never
+   * rejects: what it could not send is found by those who look.
+   */
+  close(): Promise<void> {
+    this.#closing ??= stayingAlive(this.#close());
+    return this.#closing;
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  async #close(): Promise<void> {
+    const late = (error: unknown): void => {
+      this.#outage.failed(error);
+      this.#outbox.giveUp();
+    };
+    await within(this.#clock, FLUSH_MS, this.#outbox.flush(), late);
     // Together: a subscription that is just being made, or ended, may wait for a carrier that is away.
-    await Promise.all([...Object.values(this.#channels).map((channel) => channel.close()), this.#adapter.close()]);
+    const ends = [...Object.values(this.#channels).map((channel) => channel.close()), this.#adapter.close()];
+    await within(this.#clock, LET_GO_MS, Promise.allSettled(ends), () => undefined);
+  }
+
+  #hearingChanged(): void {
+    if (this.hears) {
+      this.#trouble = undefined;
+      this.#outage.worked();
+    }
+    for (const tell of this.#hearing) tell();
   }
 
   #read(text: string, heard: (entries: readonly Entry[]) => void): void {
     const letter = readText(text);
     if (letter === undefined || letter.sender === this.#sender) return;
     this.#trouble = undefined;
+    this.#outage.worked();
     heard(letter.entries);
   }
 
   readonly #heardWork = (entries: readonly Entry[]): void => {
     for (const [queue, count = Infinity, isBudgeted] of entries) {
       if (typeof queue !== "string" || typeof count !== "number" || !(count > 0)) continue;
-      for (const [sleepers, slots] of this.#work.get(queue) ?? []) {
+      for (const { sleepers, slots } of this.#work.of(queue)) {
         if (count === Infinity) sleepers.stir();
         else if (isBudgeted === 1 && this.#adapter.hints !== undefined) slots.offer(count);
         else wakeSome(sleepers, count);
@@ -228,7 +292,7 @@ export class Wake {
       else if (!ended.has(queue)) ended.set(queue, [id]);
       else ended.get(queue)?.push(id);
     }
-    for (const [queue, ids] of ended) for (const tell of this.#ended.get(queue) ?? []) tell(ids);
+    for (const [queue, ids] of ended) for (const tell of this.#ended.of(queue)) tell(ids);
   };
 
   readonly #heardLost = (entries: readonly Entry[]): void => {
@@ -239,15 +303,30 @@ export class Wake {
   };
 
   readonly #wakeAll = (): void => {
-    for (const all of this.#work.values()) for (const sleepers of all.keys()) sleepers.stir();
+    for (const { sleepers } of this.#work.all()) sleepers.stir();
   };
 
   readonly #lookAtAll = (): void => {
-    for (const all of this.#ended.values()) for (const tell of all) tell(undefined);
+    for (const tell of this.#ended.all()) tell(undefined);
   };
 }
 
 function wakeSome(sleepers: Sleepers, count: number): void {
   const woken = Math.min(count, sleepers.idle());
   if (woken > 0) sleepers.wake(woken);
+}
+
+/** Who should look, of those who cannot be told more. */
+function untoldOf(signal: Signal, entries: readonly Entry[]): readonly Untold[] {
+  const untold: Untold[] = [];
+  const named = new Set<string>();
+  for (const [queue, second, third] of entries) {
+    if (typeof queue !== "string") continue;
+    if (signal === "lost") {
+      if (typeof second === "string" && typeof third === "number")
+        untold.push({ type: "lost", queue, key: second, fence: third });
+    } else if (!named.has(queue)) untold.push({ type: signal, queue });
+    named.add(queue);
+  }
+  return untold;
 }

@@ -1,18 +1,21 @@
-import { BatonError, Closed, SessionLost, show } from "../../domain/errors.ts";
+import { BatonError, Closed, isAway, SessionLost, show } from "../../domain/errors.ts";
+import { checkOptions } from "../../domain/options.ts";
 import type { LockReport } from "../../locks/port.ts";
 import type { LockContext } from "./context.ts";
 import { type EachOptions, type EachReport, runEach } from "./each.ts";
 import { Election, type ElectionOptions } from "./election.ts";
 import type { HeldLock } from "./hold.ts";
-import { KeptSession, type LockSession } from "./kept-session.ts";
+import { KeptSession, type LockSession, OPENING } from "./kept-session.ts";
 import {
   checkExpiry,
   checkLockName,
   checkOwner,
+  checkWork,
   lockLeaseMs,
   type LockOptions,
   type LockSettings,
   parseLockOptions,
+  SESSION_OPTIONS,
   type SessionOptions,
 } from "./options.ts";
 import { atMost, Patience, UNANSWERED_MS, until, waitFor } from "./patience.ts";
@@ -20,14 +23,17 @@ import type { Taken, Taker } from "./taker.ts";
 
 /** A try that gets no answer for so long has failed. */
 const TRY_MS = 5_000;
-/** Before a wait is begun anew under a new session: a share of the lease, so that trouble that stays does not spin. */
+/** Before a wait is begun anew under a new session: a share of the lease, at most so long, so that trouble that stays does not spin. */
 const AGAIN_SHARE = 1 / 12;
+const LONGEST_AGAIN_MS = 1_000;
 
 /** The locks of one connection. Those with the same lease share a session, so that one sign of life keeps them all. */
 export class ConnectionLocks implements Taker {
   readonly #context: LockContext;
   readonly #shared = new Map<number, Promise<KeptSession>>();
   readonly #sessions = new Set<KeptSession>();
+  /** Sessions on their way: closing waits for them, to close them too. */
+  readonly #openings = new Set<Promise<KeptSession>>();
   readonly #elections = new Set<Election>();
   #closed = false;
 
@@ -36,18 +42,20 @@ export class ConnectionLocks implements Taker {
   }
 
   async lock(name: string, options: LockOptions): Promise<HeldLock> {
-    const { held } = await this.take(checkLockName(name), lockLeaseMs(options.lease), parseLockOptions(options));
+    const { leaseMs, ...settings } = parseLockOptions(options);
+    const { held } = await this.take(checkLockName(name), leaseMs, settings);
     return held;
   }
 
   async withLock<T>(name: string, work: (lock: HeldLock) => T, options: LockOptions): Promise<Awaited<T>> {
-    const leaseMs = lockLeaseMs(options.lease);
-    const { session, held } = await this.take(checkLockName(name), leaseMs, parseLockOptions(options));
+    const { leaseMs, ...settings } = parseLockOptions(options);
+    checkWork(work);
+    const { session, held } = await this.take(checkLockName(name), leaseMs, settings);
     return await session.run(held, work);
   }
 
   async session(options: SessionOptions): Promise<LockSession> {
-    const { lease, expiry = "release", owner } = options;
+    const { lease, expiry = "release", owner } = checkOptions(options, SESSION_OPTIONS);
     return await this.#open(lockLeaseMs(lease), checkExpiry(expiry), checkOwner(owner), false);
   }
 
@@ -64,7 +72,7 @@ export class ConnectionLocks implements Taker {
     work: (task: T, lock: HeldLock) => unknown,
     options: EachOptions<T>,
   ): Promise<EachReport<T>> {
-    return runEach(this, tasks, work, options, this.#context.emit);
+    return runEach(this, tasks, work, options);
   }
 
   list(): Promise<readonly LockReport[]> {
@@ -95,11 +103,12 @@ export class ConnectionLocks implements Taker {
   async #take(name: string, leaseMs: number, settings: LockSettings): Promise<Taken> {
     const { clock } = this.#context;
     const giveUpAt = clock.monotonic() + settings.waitMs;
+    const againMs = Math.min(leaseMs * AGAIN_SHARE, LONGEST_AGAIN_MS);
     let isWaiting = false;
     for (;;) {
       const session = await this.#shareAgain(leaseMs, isWaiting);
       if (session === undefined) {
-        await waitFor(clock, leaseMs * AGAIN_SHARE, settings.signal);
+        await waitFor(clock, againMs, settings.signal);
         settings.signal?.throwIfAborted();
         if (clock.monotonic() >= giveUpAt) throw unanswered(name);
         continue;
@@ -113,7 +122,7 @@ export class ConnectionLocks implements Taker {
         if (this.#closed) throw new Closed();
         if (clock.monotonic() >= giveUpAt) throw error;
       }
-      await waitFor(clock, leaseMs * AGAIN_SHARE, settings.signal);
+      await waitFor(clock, againMs, settings.signal);
     }
   }
 
@@ -121,11 +130,11 @@ export class ConnectionLocks implements Taker {
     return [...this.#sessions].some(({ id }) => id === sessionId);
   }
 
-  async close(grace: number | string): Promise<void> {
+  async close(graceMs: number): Promise<void> {
     this.#closed = true;
-    await Promise.all([...this.#elections].map((election) => election.stop({ grace })));
-    await atMost(this.#context.clock, UNANSWERED_MS, Promise.allSettled(this.#shared.values()));
-    await Promise.all([...this.#sessions].map((session) => session.close({ grace })));
+    await Promise.all([...this.#elections].map((election) => election.stop({ grace: graceMs })));
+    await atMost(this.#context.clock, UNANSWERED_MS, Promise.allSettled(this.#openings));
+    await Promise.all([...this.#sessions].map((session) => session.close({ grace: graceMs })));
   }
 
   /** Undefined: the store is away, and whoever waits goes on waiting. */
@@ -133,10 +142,8 @@ export class ConnectionLocks implements Taker {
     try {
       return await this.#share(leaseMs);
     } catch (error) {
-      const isAway =
-        error instanceof BatonError && (error.code === "STORE_UNAVAILABLE" || error.code === "OUTCOME_UNKNOWN");
-      if (!isWaiting || !isAway || this.#closed) throw error;
-      this.#context.emit({ type: "trouble", doing: "opening a session of locks", error });
+      if (!isWaiting || !isAway(error) || this.#closed) throw error;
+      this.#context.outages.failed(OPENING, error);
       return undefined;
     }
   }
@@ -162,13 +169,20 @@ export class ConnectionLocks implements Taker {
 
   async #open(leaseMs: number, expiry: "release" | "delete", owner: string, shared: boolean): Promise<KeptSession> {
     if (this.#closed) throw new Closed();
-    const session = await KeptSession.open(
+    const opening = KeptSession.open(
       this.#context,
       { leaseMs, expiry, owner },
       { shared, onEnd: (ended) => this.#sessions.delete(ended) },
-    );
-    this.#sessions.add(session);
-    return session;
+    ).then((session) => {
+      this.#sessions.add(session);
+      return session;
+    });
+    this.#openings.add(opening);
+    try {
+      return await opening;
+    } finally {
+      this.#openings.delete(opening);
+    }
   }
 }
 

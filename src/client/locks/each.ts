@@ -1,7 +1,8 @@
 import type { Duration } from "../../domain/duration.ts";
 import { InvalidInput } from "../../domain/errors.ts";
+import { checkFunction, checkOptions, checkSignal, type OptionNames } from "../../domain/options.ts";
+import { isError } from "../../domain/realms.ts";
 import { checkCount } from "../../domain/settings.ts";
-import type { BatonEvent } from "../events.ts";
 import type { HeldLock, Hold } from "./hold.ts";
 import { type BusyReason, LockBusy } from "./lock-busy.ts";
 import { checkLockName, lockLeaseMs, type LockSettings, parseRetire } from "./options.ts";
@@ -9,16 +10,24 @@ import type { Taker } from "./taker.ts";
 
 export interface EachOptions<T> {
   /** The name of the lock that stands for a task: the same on every server. Default: the task itself, if it is a text. */
-  readonly key?: (task: T) => string;
+  readonly key?: ((task: T) => string) | undefined;
   /** How many tasks run at a time here. Default 1. */
-  readonly concurrency?: number;
+  readonly concurrency?: number | undefined;
   /** How long a task stays taken if this process is lost. Default 15s. */
-  readonly lease?: Duration;
+  readonly lease?: Duration | undefined;
   /** How long a task that is done is not run again, by whoever comes late to the list. Default 1h. */
-  readonly remember?: Duration;
+  readonly remember?: Duration | undefined;
   /** Takes no further task, and fires the signals of those that run. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
+
+const EACH_OPTIONS: OptionNames<EachOptions<unknown>> = {
+  key: true,
+  concurrency: true,
+  lease: true,
+  remember: true,
+  signal: true,
+};
 
 export interface EachReport<T> {
   readonly done: readonly T[];
@@ -37,13 +46,15 @@ export async function runEach<T>(
   tasks: Iterable<T> | AsyncIterable<T>,
   work: (task: T, lock: HeldLock) => unknown,
   options: EachOptions<T>,
-  emit: (event: BatonEvent) => void,
 ): Promise<EachReport<T>> {
+  checkOptions(options, EACH_OPTIONS);
   const concurrency = checkCount(options.concurrency ?? 1, "concurrency");
   const leaseMs = lockLeaseMs(options.lease);
   const retire = parseRetire(options.remember ?? "1h", "remember");
   checkWalk(tasks, work);
   const { key = taskAsName, signal } = options;
+  checkFunction(key, "key", "names a task");
+  checkSignal(signal);
   const done: T[] = [];
   const skipped: { task: T; why: BusyReason }[] = [];
   const failed: { task: T; error: unknown }[] = [];
@@ -75,13 +86,8 @@ export async function runEach<T>(
     }
   };
   const letGo = async (held: Hold): Promise<void> => {
-    held.assertNotLost();
-    try {
-      await held.release(retire === 0 ? {} : { retire });
-    } catch (error) {
-      // The task is done all the same.
-      emit({ type: "trouble", doing: `remembering that ${held.name} is done`, error });
-    }
+    // If that gets no answer, the task is done all the same.
+    await held.releaseAfterWork(retire === 0 ? {} : { retire }, `remembering that ${held.name} is done`);
   };
 
   // One walk for all: each takes the next task when it is done with its last.
@@ -117,7 +123,7 @@ function checkWalk(tasks: unknown, work: unknown): void {
     (typeof tasks === "object" && tasks !== null && (Symbol.iterator in tasks || Symbol.asyncIterator in tasks)) ||
     typeof tasks === "string";
   if (!isList) throw new InvalidInput("tasks", tasks, "a list, or anything else that can be walked with for await");
-  if (typeof work !== "function") throw new InvalidInput("work", work, "a function that runs a task");
+  checkFunction(work, "work", "runs a task");
 }
 
 function taskAsName(task: unknown): string {
@@ -126,5 +132,5 @@ function taskAsName(task: unknown): string {
 }
 
 function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason));
+  return isError(reason) ? reason : new Error(String(reason));
 }

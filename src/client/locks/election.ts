@@ -1,26 +1,42 @@
 import { type Duration, parseDuration } from "../../domain/duration.ts";
-import { BatonError, Closed, InvalidInput, show } from "../../domain/errors.ts";
+import { BatonError, Closed, InvalidInput, isLasting, show } from "../../domain/errors.ts";
+import { isError } from "../../domain/realms.ts";
+import { checkFunction, checkOptions, checkSignal, type OptionNames } from "../../domain/options.ts";
 import type { HolderReport } from "../../locks/port.ts";
 import type { LockContext } from "./context.ts";
 import type { HeldLock } from "./hold.ts";
-import type { CloseOptions } from "./kept-session.ts";
+import { type CloseOptions, parseGrace } from "./kept-session.ts";
 import { observeHolder } from "./observe.ts";
-import { lockLeaseMs, type LockSettings, parseLockOptions } from "./options.ts";
-import { atMost, keepAlive, waitFor } from "./patience.ts";
+import { lockLeaseMs, type LockSettings, parseSessionLockOptions } from "./options.ts";
+import { Grace, keepAlive, waitFor } from "./patience.ts";
 import type { Taken, Taker } from "./taker.ts";
 
 export interface ElectionOptions {
   /** How long nobody leads after a leader vanished. Default 15s. */
-  readonly lease?: Duration;
+  readonly lease?: Duration | undefined;
   /** What others are told about this candidate when it leads: an address, a version. */
-  readonly data?: string;
+  readonly data?: string | undefined;
   /** After a leader vanished, nobody leads for this much longer. Default 0s. */
-  readonly delayAfterLoss?: Duration;
+  readonly delayAfterLoss?: Duration | undefined;
   /** Before this process campaigns again after a term that ended by itself, so that others get their turn. Default 1s. */
-  readonly rest?: Duration;
+  readonly rest?: Duration | undefined;
   /** Stops the election here when it fires. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
+
+export interface ObserveOptions {
+  /** Ends the observation. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const ELECTION_OPTIONS: OptionNames<ElectionOptions> = {
+  lease: true,
+  data: true,
+  delayAfterLoss: true,
+  rest: true,
+  signal: true,
+};
+const OBSERVE_OPTIONS: OptionNames<ObserveOptions> = { signal: true };
 
 export interface Leader extends HolderReport {
   /** It is this connection. */
@@ -49,6 +65,7 @@ export class Election implements AsyncDisposable {
   readonly #onStop: () => void;
   readonly #outer: AbortSignal | undefined;
   readonly #over = new AbortController();
+  readonly #grace: Grace;
   readonly #stopNow = (): void => void this.stop();
   #candidacy: Candidacy | undefined;
   #term: Taken | undefined;
@@ -58,14 +75,16 @@ export class Election implements AsyncDisposable {
   #stopping: Promise<void> | undefined;
 
   constructor(context: LockContext, taker: Taker, name: string, options: ElectionOptions, onStop: () => void) {
-    const { lease, rest = "1s", signal, ...others } = options;
+    const { lease, rest = "1s", signal, ...others } = checkOptions(options, ELECTION_OPTIONS);
+    checkSignal(signal);
     this.name = name;
     this.#context = context;
     this.#taker = taker;
     this.#leaseMs = lockLeaseMs(lease);
     this.#restMs = parseDuration(rest, "rest");
-    this.#settings = parseLockOptions(others);
+    this.#settings = parseSessionLockOptions(others);
     this.#onStop = onStop;
+    this.#grace = new Grace(context.clock);
     this.#outer = signal;
     signal?.addEventListener("abort", this.#stopNow);
     if (signal?.aborted === true) this.#stopNow();
@@ -89,6 +108,7 @@ export class Election implements AsyncDisposable {
    * and is then given up; when the lead is lost, the function's signal fires. Then it campaigns again.
    */
   async lead(work: (term: HeldLock) => unknown): Promise<void> {
+    checkFunction(work, "work", "runs while this process leads");
     if (this.#leads) throw new InvalidInput("lead", this.name, "one lead() of an election at a time");
     this.#leads = true;
     // Also while it leads: a leader may have nothing to do but to wait.
@@ -116,16 +136,20 @@ export class Election implements AsyncDisposable {
   }
 
   /** Who leads, now and after every change, until `stop` or the signal. Undefined: nobody. Needs no candidacy. */
-  async *observe(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<Leader | undefined, void, undefined> {
-    const { signal } = options;
+  async *observe(options: ObserveOptions = {}): AsyncGenerator<Leader | undefined, void, undefined> {
+    const { signal } = checkOptions(options, OBSERVE_OPTIONS);
+    checkSignal(signal);
     const end = signal === undefined ? this.#over.signal : AbortSignal.any([signal, this.#over.signal]);
     for await (const holder of observeHolder(this.#context, this.name, end)) yield this.#leaderOf(holder);
   }
 
-  /** Resigns for good, and ends everything that waits or looks on here. A function that leads has `grace` to end. */
+  /**
+   * Resigns for good, and ends everything that waits or looks on here. A function that leads has `grace` to end; a second call can
+   * only shorten it.
+   */
   stop(options: CloseOptions = {}): Promise<void> {
-    const graceMs = parseDuration(options.grace ?? "20s", "grace");
-    this.#stopping ??= this.#stop(graceMs);
+    this.#grace.shorten(parseGrace(options));
+    this.#stopping ??= this.#stop();
     return this.#stopping;
   }
 
@@ -133,11 +157,11 @@ export class Election implements AsyncDisposable {
     await this.stop();
   }
 
-  async #stop(graceMs: number): Promise<void> {
+  async #stop(): Promise<void> {
     this.#over.abort();
     this.#outer?.removeEventListener("abort", this.#stopNow);
     await this.#giveUp("it was stopped");
-    if (this.#serving !== undefined) await atMost(this.#context.clock, graceMs, this.#serving);
+    if (this.#serving !== undefined) await this.#grace.wait(this.#serving);
     this.#onStop();
   }
 
@@ -168,16 +192,22 @@ export class Election implements AsyncDisposable {
       return false;
     } catch (error) {
       // What the function throws is its own affair; a candidacy that cannot succeed is told.
-      const isHopeless = error instanceof InvalidInput || (error instanceof Closed && !this.#over.signal.aborted);
+      const isHopeless = isLasting(error) && !(error instanceof Closed && this.#over.signal.aborted);
       if (term === undefined && isHopeless) throw error;
       const lost = term?.held.lost === true;
       const asked = term === undefined ? isAbort(error) : term.held.signal.aborted;
-      if (!asked) this.#context.emit({ type: "trouble", doing: `leading ${this.name}`, error });
+      if (!asked) this.#tell(term === undefined, error);
       return lost;
     } finally {
       this.#serving = undefined;
       if (term !== undefined) this.#endTerm(term);
     }
+  }
+
+  /** A store that is away is told with measure; each failure of the function that leads is news. */
+  #tell(isOfStore: boolean, error: unknown): void {
+    if (isOfStore) this.#context.outages.failed(`campaigning for ${this.name}`, error);
+    else this.#context.emit({ type: "trouble", doing: `leading ${this.name}`, error, failures: 1, forMs: 0 });
   }
 
   async #campaign(): Promise<Taken> {
@@ -206,6 +236,7 @@ export class Election implements AsyncDisposable {
   #begin(term: Taken): void {
     const { held } = term;
     this.#term = term;
+    this.#context.outages.worked(`campaigning for ${this.name}`);
     this.#context.emit({ type: "elected", election: this.name, fence: held.fence });
     held.signal.addEventListener("abort", () => {
       if (held.lost) this.#endTerm(term);
@@ -225,5 +256,5 @@ export class Election implements AsyncDisposable {
 }
 
 function isAbort(error: unknown): boolean {
-  return error instanceof Error && error.name === "AbortError";
+  return isError(error) && error.name === "AbortError";
 }

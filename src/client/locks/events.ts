@@ -4,6 +4,10 @@ import type { Loss } from "./heartbeat.ts";
 export type LockEvent =
   | { readonly type: "locked"; readonly lock: string; readonly fence: number; readonly waitedMs: number }
   | { readonly type: "unlocked"; readonly lock: string; readonly fence: number }
+  /** The store no longer has this one lock: somebody removed it by other means. Its signal has fired. */
+  | { readonly type: "lock-lost"; readonly lock: string; readonly fence: number }
+  /** It was acquired where the store also has what Baton did not write, whose users are not kept out. */
+  | { readonly type: "lock-foreign"; readonly lock: string; readonly found: readonly string[] }
   /** One event for everything that hung on the session; the signals of these locks have fired. */
   | { readonly type: "session-lost"; readonly owner: string; readonly why: Loss; readonly locks: readonly string[] }
   /** Timers came late: something blocked the event loop, or the process was stopped or the machine slept. */
@@ -35,6 +39,17 @@ export function describeLockWarning(event: LockEvent): string | undefined {
         : `The session of ${event.owner} is lost, with ${event.locks.length} lock(s) (${event.locks.slice(0, 3).join(", ")}): ` +
             `${event.why === "expired" ? "its time ran out before a sign of life got through" : "the store no longer has it"}. ` +
             "Their signals have fired.";
+    case "lock-lost":
+      return (
+        `Lock ${event.lock} (fence ${event.fence}) is lost: the store no longer has it; somebody removed it, or destroyed its ` +
+        "session. Others may hold it now. Its signal has fired."
+      );
+    case "lock-foreign":
+      return (
+        `Lock ${event.lock} was acquired, but at its place the store has what Baton did not write ` +
+        `(${event.found.slice(0, 3).join(", ")}). A program that locks by that, such as consul lock with its key .lock, may run ` +
+        "at the same time. Change over all users of a lock at once, or give Baton another prefix."
+      );
     case "locked":
     case "unlocked":
     case "elected":

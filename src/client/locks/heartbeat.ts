@@ -22,6 +22,8 @@ export interface HeartbeatListener {
   lost(loss: Loss): void;
   stalled(stall: Stall): void;
   trouble(error: unknown): void;
+  /** A sign of life was answered. */
+  answered?(): void;
   /** Asked before each sign of life. False: nobody needs it any more, and no sign is given. */
   wanted?(): boolean;
 }
@@ -112,6 +114,7 @@ export class Heartbeat {
   async #renew(): Promise<void> {
     try {
       const since = await this.#life.renew();
+      this.#listener.answered?.();
       if (this.#over) return;
       if (since === undefined) return this.lose("ended");
       // The timer may be late. What was not certain for a moment is over, although the store would go on.

@@ -1,10 +1,13 @@
 import type { Duration } from "../../domain/duration.ts";
+import { checkOptions, type OptionNames } from "../../domain/options.ts";
 import { parseRetire } from "./options.ts";
 
 export interface ReleaseOptions {
   /** The work that the lock protected is done: nobody is to get it again for this long. */
-  readonly retire?: Duration;
+  readonly retire?: Duration | undefined;
 }
+
+const RELEASE_OPTIONS: OptionNames<ReleaseOptions> = { retire: true };
 
 /** A lock in your hands, until you release it or it is lost. `await using` releases it. */
 export interface HeldLock extends AsyncDisposable {
@@ -86,7 +89,8 @@ export class Hold implements HeldLock {
   }
 
   async release(options: ReleaseOptions = {}): Promise<boolean> {
-    const retireMs = options.retire === undefined ? undefined : parseRetire(options.retire, "retire");
+    const { retire } = checkOptions(options, RELEASE_OPTIONS);
+    const retireMs = retire === undefined ? undefined : parseRetire(retire, "retire");
     if (this.#releasing !== undefined) return await this.#releasing;
     if (this.#over || !this.#keeper.check()) return false;
     // What is being let go must not be relied on any more, also while no reply has come.
@@ -97,6 +101,22 @@ export class Hold implements HeldLock {
     } finally {
       this.#releasing = undefined;
     }
+  }
+
+  /**
+   * Throws if the lock was lost while work was done under it, also when only the store's answer to the release tells so. What
+   * was released already was not lost.
+   */
+  async releaseAfterWork(options: ReleaseOptions = {}, doing = `releasing lock ${this.name}`): Promise<void> {
+    this.assertNotLost();
+    const wasHeld = !this.#over;
+    const released = await this.release(options).catch((error: unknown) => {
+      // No answer is no loss: by its lease the lock was held.
+      this.#keeper.trouble(doing, error);
+      return true;
+    });
+    this.assertNotLost();
+    if (wasHeld && !released && this.#keeper.leftMs > 0) throw this.#lossOf("the store did not have it any more");
   }
 
   /** For whoever leaves a scope: the work is over, and what the store says now does not change that. */

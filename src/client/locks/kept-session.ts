@@ -1,16 +1,30 @@
 import { type Duration, parseDuration } from "../../domain/duration.ts";
 import { BatonError, LockLost, OutcomeUnknown, SessionLost, show } from "../../domain/errors.ts";
+import { checkOptions, type OptionNames } from "../../domain/options.ts";
 import type { AcquireRequest, LockHold, Session, SessionRequest } from "../../locks/port.ts";
 import type { LockContext } from "./context.ts";
 import { Heartbeat, type Loss } from "./heartbeat.ts";
 import { type HeldLock, Hold, type HoldKeeper } from "./hold.ts";
 import { type BusyReason, LockBusy } from "./lock-busy.ts";
-import { checkLockName, type LockOptions, type LockSettings, parseLockOptions } from "./options.ts";
-import { atMost, keepAlive, Patience, UNANSWERED_MS, until, waitFor } from "./patience.ts";
+import {
+  checkLockName,
+  checkWork,
+  type LockSettings,
+  parseSessionLockOptions,
+  type SessionLockOptions,
+} from "./options.ts";
+import { atMost, Grace, keepAlive, Patience, UNANSWERED_MS, until, waitFor } from "./patience.ts";
 
 export interface CloseOptions {
   /** How long functions that run under a lock may go on after their signal has fired. Default 20s. */
-  readonly grace?: Duration;
+  readonly grace?: Duration | undefined;
+}
+
+const CLOSE_OPTIONS: OptionNames<CloseOptions> = { grace: true };
+
+/** How long a function may go on, in milliseconds. */
+export function parseGrace(options: CloseOptions): number {
+  return parseDuration(checkOptions(options, CLOSE_OPTIONS).grace ?? "20s", "grace");
 }
 
 /** A life of its own for locks that belong together. `await using` closes it. */
@@ -22,10 +36,13 @@ export interface LockSession extends AsyncDisposable {
   /** Milliseconds for which everything under it is certain without a further sign of life. */
   readonly leftMs: number;
   /** Acquires a lock under this session. See `baton.lock`. */
-  lock(name: string, options?: Omit<LockOptions, "lease">): Promise<HeldLock>;
+  lock(name: string, options?: SessionLockOptions): Promise<HeldLock>;
   /** Runs a function under a lock of this session. See `baton.withLock`. */
-  withLock<T>(name: string, work: (lock: HeldLock) => T, options?: Omit<LockOptions, "lease">): Promise<Awaited<T>>;
-  /** Frees everything under it at once, after functions that run under its locks have ended. */
+  withLock<T>(name: string, work: (lock: HeldLock) => T, options?: SessionLockOptions): Promise<Awaited<T>>;
+  /**
+   * Frees everything under it at once, after functions that run under its locks have ended. A second call can only shorten their
+   * grace.
+   */
   close(options?: CloseOptions): Promise<void>;
 }
 
@@ -39,6 +56,8 @@ const WHY: Readonly<Record<Loss, string>> = {
   ended: "the store no longer has it",
 };
 const CLOSED = "it was closed";
+export const OPENING = "opening a session of locks";
+const SIGN = "giving a sign of life";
 
 /**
  * The life that locks hang on: one sign of life keeps them all, and one loss ends them all.
@@ -55,6 +74,7 @@ export class KeptSession implements LockSession, HoldKeeper {
   readonly #running = new Map<Hold, Promise<unknown>>();
   readonly #waits = new Map<Patience, Promise<unknown>>();
   readonly #controller = new AbortController();
+  readonly #grace: Grace;
   readonly #onEnd: (session: KeptSession) => void;
   readonly #shared: boolean;
   #over: SessionLost | undefined;
@@ -67,13 +87,15 @@ export class KeptSession implements LockSession, HoldKeeper {
     this.#session = session;
     this.#shared = shared;
     this.#onEnd = onEnd;
+    this.#grace = new Grace(context.clock);
     this.#heartbeat = new Heartbeat(
       { leaseMs: session.leaseMs, since: session.since, renew: () => context.locks.renewSession(session) },
       context.clock,
       {
         lost: (loss) => this.#lose(loss),
         stalled: (stall) => context.emit({ type: "session-stalled", ...stall, locks: this.#names() }),
-        trouble: (error) => this.trouble("giving a sign of life", error),
+        trouble: (error) => this.trouble(SIGN, error),
+        answered: () => context.outages.worked(SIGN),
         wanted: () => this.#wanted(),
       },
     );
@@ -86,7 +108,9 @@ export class KeptSession implements LockSession, HoldKeeper {
     { shared, onEnd }: { readonly shared: boolean; readonly onEnd: (session: KeptSession) => void },
   ): Promise<KeptSession> {
     using _alive = keepAlive();
-    return new KeptSession(context, await context.locks.openSession(request), shared, onEnd);
+    const session = await context.locks.openSession(request);
+    context.outages.worked(OPENING);
+    return new KeptSession(context, session, shared, onEnd);
   }
 
   get id(): string {
@@ -110,21 +134,18 @@ export class KeptSession implements LockSession, HoldKeeper {
     return !this.#retired && this.#closing === undefined && this.#heartbeat.check();
   }
 
-  lock(name: string, options: Omit<LockOptions, "lease"> = {}): Promise<HeldLock> {
-    return this.acquire(checkLockName(name), parseLockOptions(options));
+  async lock(name: string, options: SessionLockOptions = {}): Promise<HeldLock> {
+    return await this.acquire(checkLockName(name), parseSessionLockOptions(options));
   }
 
-  async withLock<T>(
-    name: string,
-    work: (lock: HeldLock) => T,
-    options: Omit<LockOptions, "lease"> = {},
-  ): Promise<Awaited<T>> {
-    return await this.run(await this.acquire(checkLockName(name), parseLockOptions(options)), work);
+  async withLock<T>(name: string, work: (lock: HeldLock) => T, options: SessionLockOptions = {}): Promise<Awaited<T>> {
+    checkWork(work);
+    return await this.run(await this.acquire(checkLockName(name), parseSessionLockOptions(options)), work);
   }
 
   close(options: CloseOptions = {}): Promise<void> {
-    const graceMs = parseDuration(options.grace ?? "20s", "grace");
-    this.#closing ??= this.#close(graceMs);
+    this.#grace.shorten(parseGrace(options));
+    this.#closing ??= this.#close();
     return this.#closing;
   }
 
@@ -181,7 +202,7 @@ export class KeptSession implements LockSession, HoldKeeper {
 
   /** Tried for as long as the hold could last: what is not let go keeps others out for as long as this session lives. */
   async release(held: Hold, retireMs: number | undefined): Promise<boolean> {
-    const { locks, clock, emit } = this.#context;
+    const { locks, clock, emit, outages } = this.#context;
     const hold = this.#holds.get(held);
     if (hold === undefined) return false;
     using _alive = keepAlive();
@@ -190,7 +211,9 @@ export class KeptSession implements LockSession, HoldKeeper {
         try {
           const request = retireMs === undefined ? { hold } : { hold, retireMs };
           // When the session is over so is the hold, whatever a store that is away would say.
-          const released = (await until(locks.release(request), this.#controller.signal)) ?? false;
+          const answer = await until(locks.release(request), this.#controller.signal);
+          if (answer !== undefined) outages.worked(`releasing lock ${held.name}`);
+          const released = answer ?? false;
           if (released) emit({ type: "unlocked", lock: held.name, fence: held.fence });
           return released;
         } catch (error) {
@@ -210,12 +233,19 @@ export class KeptSession implements LockSession, HoldKeeper {
   }
 
   trouble(doing: string, error: unknown): void {
-    this.#context.emit({ type: "trouble", doing, error });
+    this.#context.outages.failed(doing, error);
   }
 
   async #take(request: AcquireRequest): Promise<Hold | BusyReason> {
-    const { locks } = this.#context;
-    const result = await locks.acquire(request);
+    const { locks, emit, outages } = this.#context;
+    let isGone = false;
+    let hear = (): void => void (isGone = true);
+    const lost = (): void => hear();
+    const result = await locks.acquire({ ...request, lost }).catch((error: unknown) => {
+      // The store says so: nothing else is to hang on this session.
+      if (error instanceof SessionLost) this.#heartbeat.lose("ended");
+      throw error;
+    });
     if (!result.ok) {
       // The end of a session ends its waits, too; that is no refusal.
       this.#assertOpen();
@@ -223,6 +253,7 @@ export class KeptSession implements LockSession, HoldKeeper {
     }
     const { hold } = result;
     const { name, fence } = hold;
+    outages.worked(`acquiring lock ${name}`);
     try {
       this.#heartbeat.check();
       this.#assertOpen();
@@ -233,6 +264,9 @@ export class KeptSession implements LockSession, HoldKeeper {
     }
     const held = new Hold(name, fence, this, (why) => new LockLost(name, fence, why));
     this.#holds.set(held, hold);
+    if (hold.foreign !== undefined) emit({ type: "lock-foreign", lock: name, found: hold.foreign });
+    hear = () => this.#loseOne(held);
+    if (isGone) hear();
     return held;
   }
 
@@ -258,14 +292,14 @@ export class KeptSession implements LockSession, HoldKeeper {
     if (this.#retired && this.#holds.size === 0 && this.#waits.size === 0) void this.close();
   }
 
-  async #close(graceMs: number): Promise<void> {
+  async #close(): Promise<void> {
     const { locks, clock } = this.#context;
     using _alive = keepAlive();
     for (const patience of this.#waits.keys()) patience.end();
     for (const held of this.#running.keys()) held.abort(stopping(held.name));
     await Promise.all([
       atMost(clock, UNANSWERED_MS, Promise.allSettled(this.#waits.values())),
-      atMost(clock, graceMs, Promise.allSettled(this.#running.values())),
+      this.#grace.wait(Promise.allSettled(this.#running.values())),
     ]);
     if (this.#over !== undefined) return;
     // What still runs must not be overtaken: it keeps its lock until that runs out. The others are free now.
@@ -279,6 +313,18 @@ export class KeptSession implements LockSession, HoldKeeper {
       this.trouble("closing a session of locks; what it holds is free when its lease has run out", error);
     });
     await atMost(clock, CLOSE_MS, closing);
+  }
+
+  /** The store no longer has this hold. Its session may be over as well, which only a sign of life tells. */
+  #loseOne(held: Hold): void {
+    if (!this.#holds.has(held)) return;
+    // Whoever opened a session put its locks together because they depend on each other.
+    if (!this.#shared) return this.#heartbeat.lose("ended");
+    this.#holds.delete(held);
+    held.lose(WHY.ended);
+    this.#context.emit({ type: "lock-lost", lock: held.name, fence: held.fence });
+    this.#heartbeat.renewNow();
+    this.#closeIfRetired();
   }
 
   #lose(loss: Loss): void {
@@ -304,7 +350,7 @@ export class KeptSession implements LockSession, HoldKeeper {
 async function runAndRelease<T>(held: Hold, work: (lock: HeldLock) => T): Promise<Awaited<T>> {
   await using lock = held;
   const result = await work(lock);
-  lock.assertNotLost();
+  await lock.releaseAfterWork();
   return result;
 }
 

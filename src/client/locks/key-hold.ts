@@ -1,6 +1,7 @@
 import type { Instant } from "../../domain/clock.ts";
 import type { Duration } from "../../domain/duration.ts";
 import { LeaseLost } from "../../domain/errors.ts";
+import type { OptionNames } from "../../domain/options.ts";
 import type { HoldRequest, Lease } from "../../engine/port.ts";
 import type { Shared } from "../shared.ts";
 import { Heartbeat, type Loss } from "./heartbeat.ts";
@@ -10,12 +11,14 @@ import { keepAlive, Patience } from "./patience.ts";
 
 export interface HoldOptions {
   /** Instead of the queue's. */
-  readonly lease?: Duration;
+  readonly lease?: Duration | undefined;
   /** How long to wait for whoever works on the key: a time, `"0s"` to try once, or `"forever"`, the default. */
-  readonly wait?: Duration;
+  readonly wait?: Duration | undefined;
   /** Gives up waiting. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
+
+export const HOLD_OPTIONS: OptionNames<HoldOptions> = { lease: true, wait: true, signal: true };
 
 /** Takes a key of a queue as a lock: while it is held no worker gets the key, and whoever works on it is waited for. */
 export async function holdKey(
@@ -38,6 +41,8 @@ export async function holdKey(
   throw new LockBusy(`${queue}/${key}`, "held", undefined);
 }
 
+const RENEWING = "renewing the hold of a key";
+
 /** Keeps one held key. Its lease is the engine's, like that of an item in work. */
 class KeyKeeper implements HoldKeeper {
   readonly hold: Hold;
@@ -53,7 +58,8 @@ class KeyKeeper implements HoldKeeper {
     this.#heartbeat = new Heartbeat({ leaseMs, since, renew: () => this.#renew(leaseMs) }, shared.clock, {
       lost: (loss) => this.#lose(loss),
       stalled: (stall) => shared.emit({ type: "session-stalled", ...stall, locks: [this.hold.name] }),
-      trouble: (error) => this.trouble("renewing the hold of a key", error),
+      trouble: (error) => this.trouble(RENEWING, error),
+      answered: () => shared.outages.worked(RENEWING),
     });
     shared.workers.add(this);
   }
@@ -80,7 +86,7 @@ class KeyKeeper implements HoldKeeper {
   }
 
   trouble(doing: string, error: unknown): void {
-    this.#shared.emit({ type: "trouble", doing, error });
+    this.#shared.outages.failed(doing, error);
   }
 
   /** The connection closes. */

@@ -3,7 +3,7 @@ import type { Engine, Finding } from "../../engine/port.ts";
 import type { Locks } from "../../locks/port.ts";
 
 export interface LockStore extends Locks {
-  /** What an operator should know about it. */
+  /** What an operator should know about it; of damaged locks, too, if it has repairs. */
   check?(): Promise<readonly Finding[]>;
 }
 
@@ -30,6 +30,7 @@ export function locksOnlyEngine(locks: LockStore): Engine {
     outcome: refuse,
     cancel: refuse,
     pause: refuse,
+    deleteQueue: refuse,
     queues: refuse,
     keys: refuse,
     dead: refuse,
@@ -41,6 +42,7 @@ export function locksOnlyEngine(locks: LockStore): Engine {
         { severity: "ok", subject: locks.name, detail: `answers, and has ${length} lock${length === 1 ? "" : "s"}` },
       ];
     },
+    ...(locks.check === undefined || locks.repairs === undefined ? {} : { repairs: locks.repairs.bind(locks) }),
     close: () => locks.close(),
   };
 }

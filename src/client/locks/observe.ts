@@ -45,17 +45,25 @@ export async function* observeHolder(
 
 /** Watches until the signal fires, and begins anew when the store fails. */
 async function watchOn(
-  { locks, clock, emit }: LockContext,
+  { locks, clock, outages }: LockContext,
   name: string,
   signal: AbortSignal,
   changed: (report: LockReport | undefined) => void,
 ): Promise<void> {
+  const doing = `watching lock ${name}`;
   while (!signal.aborted) {
     try {
-      await locks.watch({ name, signal, changed });
+      await locks.watch({
+        name,
+        signal,
+        changed: (report) => {
+          outages.worked(doing);
+          changed(report);
+        },
+      });
     } catch (error) {
       if (error instanceof Closed) throw error;
-      emit({ type: "trouble", doing: `watching lock ${name}`, error });
+      outages.failed(doing, error);
       await waitFor(clock, AGAIN_MS, signal);
     }
   }

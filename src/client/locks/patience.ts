@@ -53,6 +53,41 @@ export async function waitFor(clock: Clock, ms: number, signal?: AbortSignal): P
   await new Promise<void>((resolve) => patience.signal.addEventListener("abort", () => resolve()));
 }
 
+/** How long something may go on that is to end. Whoever asks again can only shorten it. */
+export class Grace {
+  readonly #clock: Clock;
+  #endsAt = Infinity;
+  #shortened = new AbortController();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** It ends this long from now, unless it ends before. */
+  shorten(ms: number): void {
+    const endsAt = this.#clock.monotonic() + ms;
+    if (endsAt >= this.#endsAt) return;
+    this.#endsAt = endsAt;
+    this.#shortened.abort();
+    this.#shortened = new AbortController();
+  }
+
+  /** Waits for something until then. How it ends does not matter. */
+  async wait(something: Promise<unknown>): Promise<void> {
+    let isOver = false;
+    const end = (): void => {
+      isOver = true;
+      this.#shortened.abort();
+    };
+    something.then(end, end);
+    for (;;) {
+      const leftMs = this.#endsAt - this.#clock.monotonic();
+      if (isOver || leftMs <= 0) return;
+      await waitFor(this.#clock, leftMs, this.#shortened.signal);
+    }
+  }
+}
+
 /** Waits for something until the signal fires. */
 export async function until<T>(something: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   let give: (() => void) | undefined;
