@@ -1,3 +1,4 @@
+import { checkPackages } from "./check/packages.ts";
 import type { RelayContext } from "./context.ts";
 import { KeyKeeper } from "./keys/key-keeper.ts";
 import { type RelayStop, type RouteReport, sum } from "./relay-report.ts";
@@ -17,6 +18,7 @@ export class Generation {
   }
 
   static async open(context: RelayContext, settings: RelaySettings): Promise<Generation> {
+    await checkPackages(settings);
     const { keys } = settings;
     const keeper = keys === undefined ? undefined : await KeyKeeper.open(keys, context);
     const routes: Route[] = [];

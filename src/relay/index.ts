@@ -1,9 +1,13 @@
-export { ConfigInvalid, parseConfig, readConfig } from "./config/read-config.ts";
+import "../domain/node-version.ts";
+export { checkConnections, type Finding } from "./check/connections.ts";
+export { missingPackages, missingText, type NeededPackage } from "./check/packages.ts";
+export type { PackageName } from "./check/package-name.ts";
+export { ConfigInvalid, type ConfigOptions, parseConfig, readConfig } from "./config/read-config.ts";
 export type { Problem } from "./config/schema.ts";
 export type { RelayOptions } from "./context.ts";
 export { eventFields, levelOf, type MessageEvent, type RelayEvent } from "./events.ts";
 export type { RelayReport, RelayStop, RouteReport } from "./relay-report.ts";
-export { createRelay, Relay } from "./relay.ts";
+export { createRelay, Relay, type RelayStopOptions } from "./relay.ts";
 export * from "./settings.ts";
 export type { GiveBackRequest, ReceiveRequest, Source, SourceMessage } from "./source.ts";
 export { batonSource, type BatonSourceOptions } from "./sources/baton/baton-source.ts";

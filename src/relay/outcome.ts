@@ -3,6 +3,11 @@ export type Outcome =
   | { readonly type: "done" }
   /** Another attempt, if there is one left; `delayMs` where the receiver said when. */
   | { readonly type: "retry"; readonly reason: string; readonly delayMs?: number }
+  /**
+   * The application was not reached: not a byte of the message was sent to it. That says nothing of the message, so it
+   * goes back without spending an attempt.
+   */
+  | { readonly type: "unreachable"; readonly target: string; readonly reason: string; readonly delayMs: number }
   /** It was not tried, or broken off by us: it goes back as if it had not been received. */
   | { readonly type: "back"; readonly reason: string; readonly delayMs: number }
   | { readonly type: "dead"; readonly reason: string }

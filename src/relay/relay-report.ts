@@ -13,6 +13,8 @@ export interface RouteReport {
   readonly failing: readonly string[];
   /** Targets to which nothing is sent now, or only a probe. */
   readonly openCircuits: readonly string[];
+  /** Of these, the targets that did not accept a connection when they were last tried. */
+  readonly unreachable: readonly string[];
 }
 
 /** How the deliveries ended that were under way when the relay was stopped. */

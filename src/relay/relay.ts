@@ -1,6 +1,9 @@
 import { type AdminServer, checkToken, openAdmin } from "./admin/server.ts";
 import { Metrics } from "./admin/metrics.ts";
-import { contextOf, type RelayContext, type RelayOptions } from "./context.ts";
+import { checkSettings } from "./check-settings.ts";
+import { checkRelayOptions, contextOf, type RelayContext, type RelayOptions } from "./context.ts";
+import { parseDuration } from "../domain/duration.ts";
+import { checkOptions, type OptionNames } from "../domain/options.ts";
 import { Generation } from "./generation.ts";
 import { type RelayReport, type RelayStop, sum } from "./relay-report.ts";
 import type { AdminSettings, RelaySettings } from "./settings.ts";
@@ -8,9 +11,16 @@ import type { AdminSettings, RelaySettings } from "./settings.ts";
 /** Any long time will do: the timer only keeps the process alive. */
 const KEEP_ALIVE_MS = 2 ** 30;
 
+export interface RelayStopOptions {
+  /** Instead of the settings'. */
+  readonly graceMs?: number | undefined;
+}
+
+const STOP_OPTIONS: OptionNames<RelayStopOptions> = { graceMs: true };
+
 /** Opens all that the settings name, and begins. Rejects, with nothing left open, when something cannot be opened. */
 export async function createRelay(settings: RelaySettings, options: RelayOptions = {}): Promise<Relay> {
-  return await Relay.open(settings, options);
+  return await Relay.open(checkSettings(settings), checkRelayOptions(options));
 }
 
 /**
@@ -55,6 +65,7 @@ export class Relay implements AsyncDisposable {
       await relay.#generation?.stop(AbortSignal.abort());
       throw error;
     }
+    relay.#warn(settings);
     relay.#generation.start();
     relay.#state = "running";
     relay.#context.tell({ type: "started", sources: relay.#generation.sourceNames });
@@ -76,6 +87,7 @@ export class Relay implements AsyncDisposable {
    * meanwhile stays so.
    */
   async reload(settings: RelaySettings): Promise<void> {
+    checkSettings(settings);
     const reloaded = this.#reloading.then(() => this.#replace(settings));
     this.#reloading = reloaded.catch(() => undefined);
     await reloaded;
@@ -85,9 +97,11 @@ export class Relay implements AsyncDisposable {
    * Takes nothing new, lets deliveries finish within the grace period, then gives their messages back. A second call
    * ends the grace.
    */
-  stop(options: { readonly graceMs?: number } = {}): Promise<RelayStop> {
-    if (this.#stop !== undefined || options.graceMs === 0) this.#over.abort();
-    this.#stop ??= this.#end(options.graceMs);
+  stop(options: RelayStopOptions = {}): Promise<RelayStop> {
+    const { graceMs: given } = checkOptions(options, STOP_OPTIONS);
+    const graceMs = given === undefined ? undefined : parseDuration(given, "graceMs");
+    if (this.#stop !== undefined || graceMs === 0) this.#over.abort();
+    this.#stop ??= this.#end(graceMs);
     return this.#stop;
   }
 
@@ -110,6 +124,7 @@ export class Relay implements AsyncDisposable {
     this.#admin = admin;
     if (admin === oldAdmin) admin?.useToken(settings.admin?.token);
     else void oldAdmin?.close();
+    this.#warn(settings);
     next.start();
     if (old !== undefined) {
       const ending = old.stop(AbortSignal.any([this.#over.signal]));
@@ -117,6 +132,10 @@ export class Relay implements AsyncDisposable {
       void ending.finally(() => this.#ending.delete(ending));
     }
     this.#context.tell({ type: "reloaded", sources: next.sourceNames });
+  }
+
+  #warn({ warnings = [] }: RelaySettings): void {
+    for (const message of warnings) this.#context.tell({ type: "warning", message });
   }
 
   #isRunning(): boolean {

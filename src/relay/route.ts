@@ -16,6 +16,8 @@ import type { Source, SourceMessage } from "./source.ts";
 
 /** After deliveries were told to end, they have so long: a second more than a delivery waits for its processor. */
 const ABORT_WAIT_MS = 7_000;
+/** A source that takes longer to end a receive that was called off is not waited for once the grace is over. */
+const LATE_RECEIVE_MS = 1_000;
 
 /**
  * Messages from some sources to one processor, with slots of their own.
@@ -121,6 +123,7 @@ export class Route {
       waitingForKey: [...this.#deliveries].filter(({ isWaiting }) => isWaiting).length,
       failing: this.#intake.failing,
       openCircuits: this.#parts.processor.openCircuits,
+      unreachable: this.#parts.processor.unreachable,
     };
   }
 
@@ -132,10 +135,12 @@ export class Route {
     this.#running = false;
     const finishedBefore = this.#finished;
     const givenBackBefore = this.#givenBack;
-    for (const delivery of this.#deliveries) if (delivery.isWaiting) delivery.abort();
+    for (const delivery of this.#deliveries) delivery.stopWaiting();
     await this.#intake.stop(grace);
     await this.#untilQuiet(grace);
     for (const delivery of this.#deliveries) delivery.abort();
+    // What was on its way when the grace was over still comes, and goes back, before its source is closed.
+    await this.#intake.stop(AbortSignal.timeout(LATE_RECEIVE_MS));
     await this.#untilQuiet(AbortSignal.timeout(ABORT_WAIT_MS));
     const abandoned = this.#deliveries.size;
     await this.#close();

@@ -4,6 +4,7 @@
  * a source, and the stores, are used when the relay starts.
  */
 import type { Baton } from "../index.ts";
+import type { PackageName } from "./check/package-name.ts";
 import type { Source } from "./source.ts";
 import type { Content, Transform } from "./transform.ts";
 
@@ -21,6 +22,8 @@ export interface RelaySettings {
    * How long deliveries may go on when the relay is stopped, before they are broken off and their messages given back.
    */
   readonly graceMs: number;
+  /** What the reader of a configuration found odd. Said when the relay starts. */
+  readonly warnings?: readonly string[];
 }
 
 /** Which sources go to which processor. */
@@ -49,8 +52,15 @@ export interface SourceSettings {
   readonly weight: number;
   readonly retry: RelayRetry;
   readonly deadLetter: DeadLetterSettings;
+  /** Optional packages that `open` needs: those that are missing are named before anything is opened. */
+  readonly packages?: readonly PackageName[];
   /** Called when the relay starts. Drivers are loaded here and not before. */
   readonly open: () => Promise<Source>;
+  /**
+   * Asks whether the queue is there, where opening it would make it. Resolves with a remark for people, if there is one. Left
+   * out: it is opened, asked and closed.
+   */
+  readonly look?: () => Promise<string | undefined>;
 }
 
 export interface RelayRetry {
@@ -59,6 +69,13 @@ export interface RelayRetry {
   /** The longest back-off before the second attempt; doubles with each, with full jitter. */
   readonly backoffMs: number;
   readonly maxBackoffMs: number;
+  /** Always the same, instead of a back-off. */
+  readonly delayMs?: number;
+  /**
+   * A message that is older is given up when a delivery of it fails, or cannot be made because the application is not
+   * reached. Left out: no message is too old.
+   */
+  readonly maxAgeMs?: number;
 }
 
 /** Where a message goes that is given up. */
@@ -153,8 +170,8 @@ export interface HttpSettings {
   /** Requests under way per host. */
   readonly perHost: number;
   readonly fatal: FatalSettings;
-  /** `status`: the status decides. `dapr`: a 2xx with a body of SUCCESS, RETRY or DROP too, and 404 means drop. */
-  readonly replies: "status" | "dapr";
+  /** `status`: the status decides. `dapr`: a 2xx with a body of SUCCESS, RETRY or DROP too, and 404 means drop. `dapr-body`: without that. */
+  readonly replies: "status" | "dapr" | "dapr-body";
   /** Undefined: none. */
   readonly breaker: BreakerSettings | undefined;
   /** Secrets `whsec_…`: every one signs, so that receivers may change over. Empty: unsigned. */
@@ -182,9 +199,15 @@ export interface FatalSettings {
 }
 
 export interface BreakerSettings {
-  /** So many failures in a row to reach a target, or to be served by it, open its circuit. */
+  /**
+   * So many failures in a row, of different keys, open the circuit of a target. One that cannot be reached at all opens
+   * it at once.
+   */
   readonly failures: number;
-  /** How long nothing is sent then; after that a single delivery probes. */
+  /**
+   * How long nothing is sent after failures; then a single delivery probes. A target that could not be reached is probed
+   * as soon as it accepts a connection.
+   */
   readonly openMs: number;
 }
 

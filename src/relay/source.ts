@@ -33,6 +33,12 @@ export interface Source {
    */
   receive(request: ReceiveRequest): Promise<readonly SourceMessage[]>;
 
+  /**
+   * Asks whether the queue is there and may be used, without taking anything out of it; rejects with what is wrong. Left
+   * out: that it could be opened says enough.
+   */
+  check?(): Promise<void>;
+
   /** Ends the connection. Messages under way are left to become visible again. */
   close(): Promise<void>;
 }

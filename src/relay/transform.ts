@@ -1,3 +1,5 @@
+import type { PackageName } from "./check/package-name.ts";
+
 /** What travels from a source to a processor: bytes, their media type, and small texts beside them. */
 export interface Content {
   readonly data: Uint8Array;
@@ -11,5 +13,7 @@ export interface Content {
 export interface Transform {
   /** As the configuration calls it. */
   readonly name: string;
+  /** Optional packages that it needs. */
+  readonly packages?: readonly PackageName[];
   apply(content: Content): Content | Promise<Content>;
 }

@@ -1,5 +1,5 @@
 import type { RelayEvent } from "../events.ts";
-import type { RelayReport } from "../relay-report.ts";
+import type { RelayReport, RouteReport } from "../relay-report.ts";
 
 /** From a function call to an hour of work. */
 const BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 5, 30, 60, 300, 3_600] as const;
@@ -26,12 +26,14 @@ export class Metrics {
       case "done":
       case "retry":
       case "back":
+      case "unreachable":
       case "dead":
       case "drop":
       case "lost":
         count(this.#ended, `source="${label(event.source)}",outcome="${event.type}"`);
         // What went back untried took no time that says anything.
-        if (event.type !== "back") this.#observe(`source="${label(event.source)}"`, event.tookMs / 1_000);
+        if (event.type !== "back" && event.type !== "unreachable")
+          this.#observe(`source="${label(event.source)}"`, event.tookMs / 1_000);
         return;
       case "source-trouble":
         return count(this.#troubles, `source="${label(event.source)}"`);
@@ -57,7 +59,13 @@ export class Metrics {
         "baton_relay_circuit_open",
         "gauge",
         "1 while the circuit of a target is not closed.",
-        this.#circuits(routes),
+        this.#targetsIn(routes, ({ openCircuits }) => openCircuits),
+      ),
+      ...family(
+        "baton_relay_unreachable",
+        "gauge",
+        "1 while a target accepts no connection: its messages stay in their queues.",
+        this.#targetsIn(routes, ({ unreachable }) => unreachable),
       ),
       ...family(
         "baton_relay_slots",
@@ -83,11 +91,11 @@ export class Metrics {
   }
 
   /** By what is so now, and not by what was told: those of settings that were replaced tell nothing any more. */
-  #circuits(routes: RelayReport["routes"]): [string, number][] {
-    const open = new Set(routes.flatMap(({ openCircuits }) => openCircuits));
-    return Array.from(new Set([...this.#targets, ...open]), (target) => [
+  #targetsIn(routes: RelayReport["routes"], targetsOf: (route: RouteReport) => readonly string[]): [string, number][] {
+    const found = new Set(routes.flatMap(targetsOf));
+    return Array.from(new Set([...this.#targets, ...found]), (target) => [
       `target="${label(target)}"`,
-      open.has(target) ? 1 : 0,
+      found.has(target) ? 1 : 0,
     ]);
   }
 

@@ -21,14 +21,17 @@ export interface AdminServer {
 
 const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"]);
 
-/** Opens `/healthz`, `/readyz` and `/metrics`. On another host than loopback every request needs the token. */
+/**
+ * Opens `/healthz`, `/readyz` and `/metrics`. On another host than loopback there is a token, which all that names
+ * sources and targets needs. The status of the first two needs none: probes of orchestrators have no token.
+ */
 export async function openAdmin(settings: AdminSettings, view: AdminView): Promise<AdminServer> {
   const { host, port } = settings;
   checkToken(settings);
   let { token } = settings;
   const server = createServer((request, response) => {
-    const refusal = refusalOf(request, host, token);
-    if (refusal === undefined) answer(request, response, view);
+    const refusal = refusalOf(request, host);
+    if (refusal === undefined) answer(request, response, view, mayRead(request, token));
     else send(response, refusal, "text/plain", "");
   });
   await new Promise<void>((resolve, reject) => {
@@ -67,19 +70,21 @@ export function checkToken({ host, token }: AdminSettings): void {
     throw new InvalidInput("admin.token", token, `a token, because ${host} can be reached from other machines`);
 }
 
-function answer({ method, url }: IncomingMessage, response: ServerResponse, view: AdminView): void {
+function answer({ method, url }: IncomingMessage, response: ServerResponse, view: AdminView, isKnown: boolean): void {
   if (method !== "GET" && method !== "HEAD") return send(response, 405, "text/plain", "");
   switch (url?.split("?")[0]) {
     case "/healthz":
       return send(response, 200, "application/json", JSON.stringify({ state: view.report().state }));
     case "/readyz": {
       const report = view.report();
-      return send(response, isReady(report) ? 200 : 503, "application/json", JSON.stringify(report));
+      const body = isKnown ? report : { state: report.state };
+      return send(response, isReady(report) ? 200 : 503, "application/json", JSON.stringify(body));
     }
     case "/metrics":
+      if (!isKnown) return send(response, 401, "text/plain", "", { "www-authenticate": "Bearer" });
       return send(response, 200, "text/plain; version=0.0.4; charset=utf-8", view.metrics());
     default:
-      return send(response, 404, "text/plain", "");
+      return send(response, isKnown ? 404 : 401, "text/plain", "");
   }
 }
 
@@ -89,11 +94,19 @@ function isReady({ state, routes }: RelayReport): boolean {
 }
 
 /** A name that leads here from somebody's page is not ours: on loopback only its own names are answered. */
-function refusalOf({ headers }: IncomingMessage, host: string, token: string | undefined): number | undefined {
-  if (token !== undefined && !isSame(headers.authorization ?? "", `Bearer ${token}`)) return 401;
+function refusalOf({ headers, headersDistinct }: IncomingMessage, host: string): number | undefined {
+  // Whoever stands between may have gone by the other one.
+  if ((headersDistinct["host"]?.length ?? 0) > 1) return 400;
   if (!LOOPBACK.has(host)) return undefined;
   const name = (headers.host ?? "").replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
   return LOOPBACK.has(name) ? undefined : 421;
+}
+
+function mayRead({ headers }: IncomingMessage, token: string | undefined): boolean {
+  if (token === undefined) return true;
+  // The name of a scheme is written in any case. A token may have blanks in it, as passphrases have.
+  const [, given = ""] = /^bearer +(.*)$/i.exec(headers.authorization ?? "") ?? [];
+  return isSame(given.trimEnd(), token.trim());
 }
 
 /** In a time that does not tell how much of it was right. */
@@ -105,6 +118,12 @@ function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-function send(response: ServerResponse, status: number, type: string, body: string): void {
-  response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body);
+function send(
+  response: ServerResponse,
+  status: number,
+  type: string,
+  body: string,
+  more: Readonly<Record<string, string>> = {},
+): void {
+  response.writeHead(status, { "content-type": type, "cache-control": "no-store", ...more }).end(body);
 }

@@ -82,6 +82,8 @@ export class Intake {
   /** The room has changed, either way. */
   refresh(): void {
     this.#again = true;
+    // At once: a message that goes back because its receiver is away must not come straight to a watch of ours again.
+    if (this.#desk.room() === 0) this.#callOffWatches();
     if (this.#inRound || this.#stopped) return;
     this.#inRound = true;
     this.#track(this.#rounds());
@@ -120,7 +122,8 @@ export class Intake {
       if (room <= 0 || candidates.length === 0) return;
       for (const { source: place, max } of this.#choice.plan(candidates, room)) {
         const asked = this.#sources[place];
-        if (asked !== undefined) await this.#try(asked, max);
+        // Stopped while another source took its time: this one may be closed by now.
+        if (asked !== undefined && !this.#stopped) await this.#try(asked, max);
         this.#trial = undefined;
       }
     }

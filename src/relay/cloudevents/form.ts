@@ -1,5 +1,6 @@
 import type { CloudEvent, HTTP, Message } from "cloudevents";
 import { BatonError, Fatal } from "../../domain/errors.ts";
+import { isBytes, isError } from "../../domain/realms.ts";
 import type { DeliveryForm, EventWrap } from "../settings.ts";
 import type { Content } from "../transform.ts";
 
@@ -51,7 +52,7 @@ function structured(
   if (found === undefined) {
     const { data: value, ...fields } = wrapped(sdk, content, facts, wrap, extensions).toJSON();
     // Bytes stand in a field of their own.
-    const isValue = value !== undefined && !(value instanceof Uint8Array);
+    const isValue = value !== undefined && !isBytes(value);
     const isRaw = isValue && isJson(String(fields["datacontenttype"]));
     const text = isRaw
       ? withField(fields, textOf(data))
@@ -144,7 +145,7 @@ function validate({ HTTP: http, CloudEvent: Event }: Sdk, fields: object): Cloud
     event.validate();
     return event;
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = isError(cause) ? cause.message : String(cause);
     throw new Fatal(`The message is not a valid CloudEvent: ${why}`, { cause });
   }
 }
@@ -154,7 +155,7 @@ function formed({ headers, body }: Message, { attributes }: Content): Formed {
   const named = Object.entries(headers).filter(([, value]) => value !== undefined && value !== null);
   const texts = Object.fromEntries(named.map(([name, value]) => [name, String(value)]));
   const { "content-type": contentType, ...rest } = texts;
-  const data = body instanceof Uint8Array ? body : Buffer.from(String(body));
+  const data = isBytes(body) ? body : Buffer.from(String(body));
   return { data, contentType: contentType?.replace(/; charset=utf-8$/i, ""), attributes, headers: rest };
 }
 

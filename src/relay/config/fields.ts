@@ -1,4 +1,6 @@
 /** Objects: named fields, of which some may be left out. */
+import { show } from "../../domain/errors.ts";
+import { nearestName } from "../../domain/nearest-name.ts";
 import { isObject, kindOf, type Place, refused, type Refused, type Schema, shown } from "./schema.ts";
 
 export interface Field<T> {
@@ -7,7 +9,7 @@ export interface Field<T> {
   readonly fallback: { readonly value: T } | undefined;
 }
 
-type Fields = Readonly<Record<string, Schema<unknown> | Field<unknown>>>;
+export type Fields = Readonly<Record<string, Schema<unknown> | Field<unknown>>>;
 type Value<F> = F extends Field<infer T> ? T : F extends Schema<infer T> ? T : never;
 
 export type ObjectOf<F extends Fields> = { readonly [Name in keyof F]: Value<F[Name]> };
@@ -30,7 +32,11 @@ export function object<F extends Fields>(kind: string, fields: F): Schema<Object
       const problems = at.problems.length;
       for (const name of Object.keys(value)) {
         if (!Object.hasOwn(fields, name))
-          at.field(name).refuse(`no such field in ${kind}; ${hint(name, fields)}`, name);
+          at.field(name).refuse(
+            `no such field in ${kind}`,
+            name,
+            `unknown field ${show(name)}; ${hint(kind, name, fields)}`,
+          );
       }
       const read = Object.entries(fields).map(([name, field]) => [name, readField(value, name, field, at)] as const);
       if (at.problems.length > problems) return refused;
@@ -71,18 +77,9 @@ function readField(value: Readonly<Record<string, unknown>>, name: string, field
   return fallback === undefined ? at.field(name).refuse(schema.expected, "nothing") : fallback.value;
 }
 
-function hint(name: string, fields: Fields): string {
-  const wanted = name.toLowerCase().replace(/[-_]/g, "");
-  const near = Object.keys(fields).find((other) => isNear(wanted, other.replace(/_/g, "")));
-  return near === undefined ? `it has ${Object.keys(fields).join(", ")}` : `did you mean ${near}`;
-}
-
-/** The same but for one letter, or the beginning of it. */
-function isNear(a: string, b: string): boolean {
-  if (a === b || (a.length > 3 && (b.startsWith(a) || a.startsWith(b)))) return true;
-  if (Math.abs(a.length - b.length) > 1 || a.length < 3) return false;
-  let at = 0;
-  while (a[at] === b[at] && at < a.length) at += 1;
-  const [restA, restB] = [a.slice(at), b.slice(at)];
-  return restA.slice(1) === restB.slice(1) || restA.slice(1) === restB || restA === restB.slice(1);
+function hint(kind: string, name: string, fields: Fields): string {
+  const nearest = nearestName(name, Object.keys(fields));
+  return nearest === undefined
+    ? `the fields of ${kind} are ${Object.keys(fields).join(", ")}`
+    : `did you mean ${show(nearest)}?`;
 }

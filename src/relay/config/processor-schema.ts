@@ -1,5 +1,11 @@
 /** What handles a message: an HTTP receiver, or a command. */
-import { DEFAULT_COMMAND, DEFAULT_HTTP, type HttpTarget, type ProcessorSettings } from "../settings.ts";
+import {
+  DEFAULT_COMMAND,
+  DEFAULT_HTTP,
+  type HttpSettings,
+  type HttpTarget,
+  type ProcessorSettings,
+} from "../settings.ts";
 import { object, optional, variants, withDefault } from "./fields.ts";
 import {
   convert,
@@ -64,6 +70,9 @@ const breaker = object("breaker settings", {
   open: withDefault(duration(1, HOUR_MS), DEFAULT_HTTP.breaker?.openMs ?? 1),
 });
 
+/** How answers are read. */
+export const replies: Schema<Exclude<HttpSettings["replies"], "dapr-body">> = oneOf("status", "dapr");
+
 const http = object("a processor of type http", {
   type: oneOf("http"),
   url: optional(httpUrl),
@@ -88,10 +97,10 @@ const http = object("a processor of type http", {
   headers: withDefault(headers, DEFAULT_HTTP.headers),
   content_type: optional(text("a media type such as application/json", (given) => /^[^\s/]+\/[^\s]/.test(given))),
   timeout: withDefault(duration(1, DAY_MS), DEFAULT_HTTP.timeoutMs),
-  connect_timeout: withDefault(duration(1, HOUR_MS), DEFAULT_HTTP.connectTimeoutMs),
+  connect_timeout: optional(duration(1, HOUR_MS)),
   per_host: withDefault(integer(1), DEFAULT_HTTP.perHost),
   fatal: withDefault(fatal, DEFAULT_HTTP.fatal),
-  replies: withDefault(oneOf("status", "dapr"), DEFAULT_HTTP.replies),
+  replies: optional(replies),
   breaker: withDefault(
     either(
       (value) => value === false,
@@ -113,28 +122,41 @@ const command = object("a processor of type command", {
   timeout: withDefault(duration(1, 7 * DAY_MS), DEFAULT_COMMAND.timeoutMs),
 });
 
-export const processor: Schema<ProcessorSettings> = variants("type", {
-  http: convert(http, (fields, at): ProcessorSettings | typeof refused => {
+export interface ReadProcessor {
+  readonly settings: ProcessorSettings;
+  /** The file says how answers are to be read. */
+  readonly saysReplies: boolean;
+}
+
+export const processor: Schema<ReadProcessor> = variants("type", {
+  http: convert(http, (fields, at): ReadProcessor | typeof refused => {
     const target = targetOf(fields);
     if (target === undefined)
       return at.refuse("url, url with dapr_subscription, or url_attribute", "another combination of the three");
-    return {
+    const { timeout: timeoutMs, connect_timeout: connectMs } = fields;
+    if (connectMs !== undefined && connectMs > timeoutMs)
+      return at
+        .field("connect_timeout")
+        .refuse(`no more than timeout, which is ${timeoutMs} ms for one delivery in all`, `${connectMs} ms`);
+    const settings: ProcessorSettings = {
       type: "http",
       target,
       method: fields.method,
       headers: fields.headers,
       contentType: fields.content_type,
-      timeoutMs: fields.timeout,
-      connectTimeoutMs: fields.connect_timeout,
+      timeoutMs,
+      connectTimeoutMs: connectMs ?? Math.min(DEFAULT_HTTP.connectTimeoutMs, timeoutMs),
       perHost: fields.per_host,
       fatal: fields.fatal,
-      replies: fields.replies,
+      replies: fields.replies ?? DEFAULT_HTTP.replies,
       breaker: fields.breaker,
       signingSecrets: fields.signing_secrets,
     };
+    return { settings, saysReplies: fields.replies !== undefined };
   }),
-  command: convert(command, ({ command: [file = "", ...rest], fatal: codes, timeout }): ProcessorSettings => {
-    return { type: "command", command: file, arguments: rest, fatal: codes, timeoutMs: timeout };
+  command: convert(command, ({ command: [file = "", ...rest], fatal: codes, timeout }): ReadProcessor => {
+    const settings = { type: "command", command: file, arguments: rest, fatal: codes, timeoutMs: timeout } as const;
+    return { settings, saysReplies: false };
   }),
 });
 

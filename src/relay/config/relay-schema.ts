@@ -1,5 +1,6 @@
 /** A relay's configuration file: one route in its plain form, or several by name. */
 import {
+  type HttpSettings,
   DEFAULT_ADMIN,
   DEFAULT_CONCURRENCY,
   DEFAULT_GRACE_MS,
@@ -8,6 +9,7 @@ import {
   type DeliveryForm,
   type KeyOrigin,
   type KeySettings,
+  type ProcessorSettings,
   type RelaySettings,
   type RouteSettings,
 } from "../settings.ts";
@@ -34,7 +36,11 @@ import { type OpenTransform, transform } from "./transform-schema.ts";
 import { DAY_MS, duration, HOUR_MS, jsonPointer, queueName, storeUrl } from "./values.ts";
 
 /** A route whose transforms have not been opened yet. */
-export type ReadRoute = Omit<RouteSettings, "transforms"> & { readonly transforms: readonly OpenTransform[] };
+export type ReadRoute = Omit<RouteSettings, "transforms"> & {
+  readonly transforms: readonly OpenTransform[];
+  /** How answers are read if the application is given what Dapr delivers. Undefined: the file says how. */
+  readonly daprReplies: HttpSettings["replies"] | undefined;
+};
 export type ReadRelay = Omit<RelaySettings, "routes"> & { readonly routes: readonly ReadRoute[] };
 
 const key: Schema<KeyOrigin> = either(
@@ -132,10 +138,28 @@ const several = convert(object("a relay", { routes: record(object("a route", ROU
   return relayOf(routes, fields);
 });
 
-export const relay: Schema<ReadRelay> = either((value) => isObject(value) && "routes" in value, several, single);
+export const relay: Schema<ReadRelay> = either(
+  (value) => isObject(value) && "routes" in value,
+  several,
+  single,
+  "an object with sources and a processor, or with routes",
+);
 
 function routeOf(name: string, fields: ObjectOf<typeof ROUTE>): ReadRoute {
-  return { name, ...fields };
+  // The form with one route has the relay's own fields beside the route's.
+  const { sources, choice, concurrency, transforms } = fields;
+  const { settings, saysReplies } = fields.processor;
+  return {
+    name,
+    sources,
+    choice,
+    concurrency,
+    transforms,
+    key: fields.key,
+    form: fields.form,
+    processor: settings,
+    daprReplies: saysReplies ? undefined : "dapr",
+  };
 }
 
 function relayOf(
@@ -144,7 +168,16 @@ function relayOf(
 ): ReadRelay | Refused {
   const names = new Set<string>();
   let isTwice = false;
+  let isCapped = false;
   for (const { route, at } of placed) {
+    const most = mostAtOnce(route.processor);
+    if (route.concurrency > most) {
+      isCapped = true;
+      at.field("concurrency").refuse(
+        `no more than per_host of its processor, which is ${most}`,
+        String(route.concurrency),
+      );
+    }
     for (const [index, { name }] of route.sources.entries()) {
       if (names.has(name)) {
         isTwice = true;
@@ -153,5 +186,12 @@ function relayOf(
       names.add(name);
     }
   }
-  return isTwice ? refused : { routes: placed.map(({ route }) => route), keys: held, admin: port, graceMs: grace };
+  return isTwice || isCapped
+    ? refused
+    : { routes: placed.map(({ route }) => route), keys: held, admin: port, graceMs: grace };
+}
+
+/** A processor with one target delivers no more at a time than a host gets. */
+function mostAtOnce(settings: ProcessorSettings): number {
+  return settings.type === "http" && settings.target.type !== "attribute" ? settings.perHost : Infinity;
 }

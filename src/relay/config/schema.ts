@@ -11,6 +11,8 @@ export interface Problem {
   readonly path: string;
   readonly expected: string;
   readonly found: string;
+  /** What is wrong, in a sentence for people. */
+  readonly message: string;
 }
 
 /** What comes with the file. */
@@ -20,6 +22,8 @@ export interface Surroundings {
   readonly folder: string;
   /** What can only be looked at by loading it. Looked at whatever else is wrong, so that all problems are named. */
   readonly later: (() => Promise<unknown>)[];
+  /** What is odd, and works all the same. */
+  readonly warnings: string[];
 }
 
 /** Where in the file a value stands. */
@@ -44,8 +48,9 @@ export class Place {
     return new Place(`${this.path}[${index}]`, this.around, this.problems);
   }
 
-  refuse(expected: string, found: string): typeof refused {
-    this.problems.push({ path: this.path, expected, found });
+  /** @param message where "expected this, found that" is not how a person would say it */
+  refuse(expected: string, found: string, message = `expected ${expected}; found ${found}`): typeof refused {
+    this.problems.push({ path: this.path, expected, found, message });
     return refused;
   }
 }
@@ -183,8 +188,12 @@ export function convert<T, Result>(
 }
 
 /** A short form beside a full one: the first, if the value is of its kind. */
-export function either<A, B>(isFirst: (value: unknown) => boolean, first: Schema<A>, second: Schema<B>): Schema<A | B> {
-  const expected = `${first.expected}, or ${second.expected}`;
+export function either<A, B>(
+  isFirst: (value: unknown) => boolean,
+  first: Schema<A>,
+  second: Schema<B>,
+  expected = `${first.expected}, or ${second.expected}`,
+): Schema<A | B> {
   return {
     expected,
     read(value, at) {
@@ -192,7 +201,8 @@ export function either<A, B>(isFirst: (value: unknown) => boolean, first: Schema
       const read = (isFirst(value) ? first : second).read(value, at);
       // A value that is wrong as a whole is told what else it might have been.
       for (const [index, { path, found }] of at.problems.entries()) {
-        if (index >= before && path === at.path) at.problems[index] = { path, expected, found };
+        if (index >= before && path === at.path)
+          at.problems[index] = { path, expected, found, message: `expected ${expected}; found ${found}` };
       }
       return read;
     },

@@ -1,5 +1,6 @@
 /** Where messages come from, and where those go that are given up. */
 import { resolve } from "node:path";
+import { parseWaits } from "../../domain/retry.ts";
 import {
   DEFAULT_DEAD_LETTER,
   DEFAULT_RETRY,
@@ -14,9 +15,13 @@ import {
   type PubsubSettings,
 } from "../sources/pubsub/pubsub-settings.ts";
 import { DEFAULT_VISIBILITY_MS, LONGEST_HOLD_MS, type SqsSettings } from "../sources/sqs/sqs-settings.ts";
+import { storePackages } from "../check/packages.ts";
 import { object, type ObjectOf, optional, variants, withDefault } from "./fields.ts";
-import { convert, either, integer, isObject, isText, oneOf, type Schema, text } from "./schema.ts";
+import { convert, either, integer, isObject, isText, oneOf, type Place, refused, type Schema, text } from "./schema.ts";
 import { DAY_MS, duration, HOUR_MS, httpUrl, queueName, storeUrl } from "./values.ts";
+
+/** Longer than any of the clouds retains a message. */
+const LONGEST_AGE_MS = 366 * DAY_MS;
 
 const retry: Schema<RelayRetry> = convert(
   object("retry settings", {
@@ -28,11 +33,30 @@ const retry: Schema<RelayRetry> = convert(
       ),
       DEFAULT_RETRY.attempts,
     ),
-    backoff: withDefault(duration(0, DAY_MS), DEFAULT_RETRY.backoffMs),
-    max_backoff: withDefault(duration(0, DAY_MS), DEFAULT_RETRY.maxBackoffMs),
+    backoff: optional(duration(0, DAY_MS)),
+    max_backoff: optional(duration(0, DAY_MS)),
+    delay: optional(duration(0, DAY_MS)),
+    max_age: optional(duration(1, LONGEST_AGE_MS)),
   }),
-  ({ attempts, backoff, max_backoff: maxBackoff }) => ({ attempts, backoffMs: backoff, maxBackoffMs: maxBackoff }),
+  ({ attempts, backoff, max_backoff: maxBackoff, delay, max_age: maxAgeMs }, at) => {
+    if (delay !== undefined && (backoff !== undefined || maxBackoff !== undefined))
+      return at.field("delay").refuse("either a fixed delay, or backoff and max_backoff", "both");
+    if (backoff !== undefined && maxBackoff !== undefined && backoff > maxBackoff)
+      return at.field("backoff").refuse(`no more than max_backoff, which is ${maxBackoff} ms`, `${backoff} ms`);
+    const waits = parseWaits({ backoff, maxBackoff, delay }, "retry");
+    return { attempts, ...waits, ...(maxAgeMs === undefined ? {} : { maxAgeMs }) };
+  },
 );
+
+/** A source hides a message for so long at most: a longer wait would be cut in silence. */
+function mayWait({ retry: { maxBackoffMs } }: { readonly retry: RelayRetry }, longestMs: number, at: Place): boolean {
+  if (maxBackoffMs <= longestMs) return true;
+  at.field("retry").refuse(
+    `waits of at most ${longestMs / 60_000} minutes, which is as long as such a source can hide a message`,
+    `one of ${maxBackoffMs / 60_000} minutes`,
+  );
+  return false;
+}
 
 const deadLetterFile: Schema<DeadLetterSettings> = convert(
   object("a dead-letter file", { file: text("the path of a file") }),
@@ -87,32 +111,36 @@ const baton = object("a source of type baton", {
 
 /** A Baton queue, or what a driver reads. */
 export const source: Schema<SourceSettings> = variants("type", {
-  sqs: convert(sqs, (fields) =>
-    sqsSource({
+  sqs: convert(sqs, (fields, at) => {
+    if (!mayWait(fields, LONGEST_HOLD_MS, at)) return refused;
+    return sqsSource({
       ...commonOf(fields, lastOf(fields.queue)),
       queue: fields.queue,
       region: fields.region,
       endpoint: fields.endpoint,
       visibilityMs: fields.visibility,
       deadLetterQueue: fields.dead_letter_queue,
-    }),
-  ),
-  pubsub: convert(pubsub, (fields) =>
-    pubsubSource({
+    });
+  }),
+  pubsub: convert(pubsub, (fields, at) => {
+    if (!mayWait(fields, LONGEST_ACK_DEADLINE_MS, at)) return refused;
+    return pubsubSource({
       ...commonOf(fields, lastOf(fields.subscription)),
       subscription: fields.subscription,
       endpoint: fields.endpoint,
       ackDeadlineMs: fields.ack_deadline,
       deadLetterTopic: fields.dead_letter_topic,
-    }),
-  ),
+    });
+  }),
   baton: convert(baton, (fields) => {
     const common = commonOf(fields, fields.queue);
     const { store, queue, lease } = fields;
     const options = { name: common.name, store, queue, ...(lease === undefined ? {} : { leaseMs: lease }) };
     return {
       ...common,
+      packages: storePackages(store),
       open: async () => (await import("../sources/baton/baton-source.ts")).batonSource(options),
+      look: async () => (await import("../check/baton-queue.ts")).lookForQueue(store, queue),
     };
   }),
 });
@@ -131,6 +159,7 @@ export function sqsSource({
     weight,
     retry: again,
     deadLetter: dead,
+    packages: ["@aws-sdk/client-sqs"],
     open: async () => (await import("../sources/sqs/sqs-source.ts")).openSqs({ name, ...settings }),
   };
 }
@@ -147,6 +176,7 @@ export function pubsubSource({
     weight,
     retry: again,
     deadLetter: dead,
+    packages: ["@google-cloud/pubsub"],
     open: async () => (await import("../sources/pubsub/pubsub-source.ts")).openPubsub({ name, ...settings }),
   };
 }

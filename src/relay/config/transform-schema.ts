@@ -43,7 +43,7 @@ export const namedTransform: Schema<OpenTransform> = convert(
       case "gzip":
         return unpackGzip(DEFAULT_UNPACKED_BYTES);
       case "cloudevents":
-        return await (await import("../transforms/cloudevents.ts")).openCloudEvents();
+        return (await import("../transforms/cloudevents.ts")).openCloudEvents();
     }
   },
 );

@@ -31,9 +31,10 @@ export const httpUrl: Schema<string> = text(
   },
 );
 
+/** Consul is no such store: it has locks and no queues. */
 export const storeUrl: Schema<string> = text(
-  "the URL of a Baton store, such as sqlite:work.db or nats://localhost:4222",
-  (given) => /^[a-z][a-z0-9+.-]*:/i.test(given),
+  "the URL of a Baton store with queues, such as sqlite:work.db, nats://HOST, postgres://HOST/DATABASE or redis://HOST",
+  (given) => /^(sqlite|nats|tls|postgres|postgresql|redis|rediss|memory):/i.test(given),
 );
 
 export const queueName: Schema<string> = text(

@@ -24,10 +24,12 @@ export class Attempts {
   of({ id, attempt: seen }: SourceMessage): number {
     const known = this.#known.get(id);
     if (known === undefined) return seen ?? 1;
-    if (known.counted) return seen ?? known.attempt + 1;
-    // Untried here. If the source counted it all the same, that one is taken off.
-    const since = seen === undefined || known.seen === undefined ? 0 : Math.max(0, seen - known.seen - 1);
-    return known.attempt + since;
+    const expected = known.counted ? known.attempt + 1 : known.attempt;
+    if (seen === undefined || known.seen === undefined) return expected;
+    // Its queue counts anew: somebody has taken it out of the dead letters.
+    if (known.counted && seen <= known.seen) return seen;
+    // Those since then that nobody here knows of. If the source counted one that was untried, that is taken off.
+    return expected + Math.max(0, seen - known.seen - 1);
   }
 
   note({ id, attempt: seen }: SourceMessage, attempt: number, counted: boolean): void {

@@ -1,4 +1,5 @@
 import { HandlerTimeout, InvalidInput, Stopping } from "../../domain/errors.ts";
+import { isError } from "../../domain/realms.ts";
 import type { Former } from "../cloudevents/form.ts";
 import type { RelayContext } from "../context.ts";
 import type { HeldKey, KeyKeeper } from "../keys/key-keeper.ts";
@@ -60,6 +61,7 @@ export class Delivery {
   #lost: string | undefined;
   #inSlot = true;
   #waiting = false;
+  #mayWait = true;
   #returned = false;
 
   constructor(parts: DeliveryParts, origin: Origin, message: SourceMessage) {
@@ -79,6 +81,12 @@ export class Delivery {
   /** It went back as if it had not been received. */
   get returned(): boolean {
     return this.#returned;
+  }
+
+  /** The relay stops: a message whose key is busy goes back, now or when it comes to ask for its key. */
+  stopWaiting(): void {
+    this.#mayWait = false;
+    if (this.#waiting) this.abort();
   }
 
   /** The relay stops, and has no more time for it. */
@@ -176,6 +184,7 @@ export class Delivery {
     try {
       let held = await keeper.tryHold(key);
       if (held === undefined) {
+        if (!this.#mayWait) return STOPPING;
         if (!keeper.hasRoom)
           return { type: "back", reason: "Its key is busy, and as many messages wait here as may.", delayMs };
         // Others need the slot meanwhile.
@@ -208,7 +217,7 @@ export class Delivery {
     const { context, processor } = this.#parts;
     const { signal } = this.#controller;
     // Lost, or told to stop, before it came to work: somebody else may be at it.
-    if (signal.aborted) return this.#brokenOff();
+    if (this.#message.lost.aborted || signal.aborted) return this.#brokenOff();
     using _timeout = this.#limitTime();
     // A function may ignore its signal for ever. Its message goes on without it.
     const ignored = Promise.withResolvers<Outcome>();
@@ -217,7 +226,10 @@ export class Delivery {
     signal.addEventListener("abort", wait, { once: true });
     const outcome = await Promise.race([processor.process(message), ignored.promise]);
     // What was handled was handled, also when it was told to end at the same moment.
-    return outcome.type === "done" || !signal.aborted ? outcome : this.#brokenOff();
+    if (outcome.type === "done" || !signal.aborted) return outcome;
+    // Its time ran out before the application was reached.
+    const isOutOfTime = signal.reason instanceof HandlerTimeout;
+    return outcome.type === "unreachable" && isOutOfTime ? outcome : this.#brokenOff();
   }
 
   /** Why the signal fired decides. */
@@ -247,8 +259,9 @@ export class Delivery {
     // Where the source itself puts it away, it is the source's to bring it again: somebody may have asked for that.
     const putsAway = origin.settings.deadLetter.to === "source" && message.bury !== undefined;
     if (outcome.type === "dead" && !putsAway) origin.refused.note(message.id, outcome.reason);
-    const verdict = judge(outcome, attempt, origin.settings.retry, context.random);
-    this.#returned = verdict.type === "back";
+    const ageMs = message.sentAt === undefined ? undefined : context.clock.wall() - message.sentAt;
+    const verdict = judge(outcome, attempt, origin.settings.retry, context.random, ageMs);
+    this.#returned = verdict.type === "back" || verdict.type === "unreachable";
     await carryOut(ended, verdict);
   }
 
@@ -306,5 +319,5 @@ function badData(error: unknown): Outcome {
 }
 
 function reasonOf(error: unknown): string {
-  return shorten(error instanceof Error ? error.message : String(error));
+  return shorten(isError(error) ? error.message : String(error));
 }

@@ -49,6 +49,7 @@ export async function carryOut(ended: Ended, verdict: Verdict): Promise<void> {
       return await bury(ended, verdict.reason);
     case "retry":
     case "back":
+    case "unreachable":
       if (await giveBack(ended, verdict.delayMs, verdict.type === "retry")) tell(ended, verdict);
   }
 }
@@ -106,7 +107,8 @@ type Told =
   | { readonly type: "done" }
   | { readonly type: "drop"; readonly reason: string }
   | { readonly type: "dead"; readonly reason: string; readonly to: string }
-  | { readonly type: "retry" | "back"; readonly reason: string; readonly delayMs: number };
+  | { readonly type: "retry" | "back"; readonly reason: string; readonly delayMs: number }
+  | { readonly type: "unreachable"; readonly target: string; readonly reason: string; readonly delayMs: number };
 
 function tell({ context, origin, message, key, attempt, tookMs }: Ended, told: Told): void {
   context.tell({ source: origin.source.name, id: message.id, key, attempt, tookMs, ...told });

@@ -1,3 +1,4 @@
+import { isError } from "../../domain/realms.ts";
 import { type Instant, instant, elapsedMs, type Timer } from "../../domain/clock.ts";
 import { leaseMarginMs } from "../../domain/lease.ts";
 import type { RelayContext } from "../context.ts";
@@ -40,7 +41,7 @@ export class Upkeep implements Disposable {
 
   readonly #lose = (): void => {
     const reason: unknown = this.#message.lost.reason;
-    this.#end(reason instanceof Error ? reason.message : "The source says that the message is no longer ours.");
+    this.#end(isError(reason) ? reason.message : "The source says that the message is no longer ours.");
   };
 
   #end(reason: string): void {
@@ -49,8 +50,16 @@ export class Upkeep implements Disposable {
     this.#onLost(reason);
   }
 
+  /** No later than time runs out: an extension that hangs must not hide that. */
   #arm(delayMs: number): void {
-    this.#timer = this.#context.clock.setTimer(delayMs, () => void this.#extend());
+    const leftMs = Math.max(0, Math.ceil(this.#leftMs()));
+    this.#timer = this.#context.clock.setTimer(Math.min(delayMs, leftMs), () => void this.#extend());
+  }
+
+  /** For how long the message is surely ours. */
+  #leftMs(): number {
+    const { holdMs } = this.#message;
+    return holdMs - leaseMarginMs(holdMs) - elapsedMs(this.#context.clock, this.#since);
   }
 
   async #extend(): Promise<void> {
@@ -58,18 +67,23 @@ export class Upkeep implements Disposable {
     const { holdMs } = this.#message;
     // Counted from before the request: what the source counts begins later.
     const since = instant(clock);
-    if (elapsedMs(clock, this.#since) > holdMs - leaseMarginMs(holdMs))
+    if (this.#leftMs() <= 0)
       return this.#end("The message could not be kept: its time ran out before an extension was answered.");
-    // A request that hangs must not hide that time runs out.
     this.#arm(holdMs * EXTEND_SHARE);
     try {
       await this.#message.extend();
       this.#since = since;
+      // What the queue gives at first may be longer than what an extension asks for.
+      if (!this.#over && this.#message.holdMs !== holdMs) this.#armAnew(this.#message.holdMs * EXTEND_SHARE);
     } catch (error) {
       if (this.#over) return;
       tell({ type: "source-trouble", source: this.#source, doing: "keeping a message", error });
-      this.#timer?.cancel();
-      this.#arm(holdMs * AGAIN_SHARE);
+      this.#armAnew(holdMs * AGAIN_SHARE);
     }
+  }
+
+  #armAnew(delayMs: number): void {
+    this.#timer?.cancel();
+    this.#arm(delayMs);
   }
 }

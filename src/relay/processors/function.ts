@@ -9,6 +9,7 @@ export function functionProcessor({ run }: FunctionSettings): Processor {
     most: Infinity,
     room: Infinity,
     openCircuits: [],
+    unreachable: [],
     process: (message) => call(run, message),
     close: () => Promise.resolve(),
   };

@@ -14,7 +14,7 @@ export async function openProcessor(
       return functionProcessor(processor);
     case "command": {
       const { commandProcessor } = await import("./command/command.ts");
-      return commandProcessor(processor);
+      return commandProcessor(context, processor, onRoom);
     }
     case "http": {
       const { openHttpProcessor } = await import("./http/http.ts");

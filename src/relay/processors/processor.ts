@@ -9,6 +9,8 @@ export interface Processor {
   readonly room: number;
   /** Targets to which nothing is sent now, or only a probe. */
   readonly openCircuits: readonly string[];
+  /** Of these, the targets that did not accept a connection when they were last tried. */
+  readonly unreachable: readonly string[];
   /**
    * Handles one message. Never rejects. When the message's signal fires it comes to an end soon; what it answers then
    * is not looked at.

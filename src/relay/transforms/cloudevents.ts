@@ -4,6 +4,7 @@
  */
 import type { CloudEvent, HTTP } from "cloudevents";
 import { BatonError, Fatal } from "../../domain/errors.ts";
+import { isBytes, isError } from "../../domain/realms.ts";
 import type { Content, Transform } from "../transform.ts";
 import { objectOf } from "./json-content.ts";
 
@@ -12,11 +13,14 @@ interface Sdk {
   readonly HTTP: typeof HTTP;
 }
 
-export async function openCloudEvents(): Promise<Transform> {
-  const sdk = await loadSdk();
+/** Opened without its package, too: a relay names all that it lacks before it starts. */
+export function openCloudEvents(): Transform {
+  let loading: Promise<Sdk> | undefined;
   return {
     name: "cloudevents",
-    apply(content) {
+    packages: ["cloudevents"],
+    async apply(content) {
+      const sdk = await (loading ??= loadSdk());
       const event = eventOf(sdk, content);
       const { data, data_base64: base64, datacontenttype, ...attributes } = event.toJSON();
       const named = Object.entries(attributes).map(([name, value]) => [`ce-${name}`, String(value)] as const);
@@ -37,7 +41,7 @@ function eventOf({ HTTP: http, CloudEvent: Event }: Sdk, content: Content): Clou
     event.validate();
     return event;
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = isError(cause) ? cause.message : String(cause);
     throw new Fatal(`Transform cloudevents: the message is not a valid CloudEvent: ${why}`, { cause });
   }
 }
@@ -45,7 +49,7 @@ function eventOf({ HTTP: http, CloudEvent: Event }: Sdk, content: Content): Clou
 /** A text is given as it is, everything else as JSON. */
 function bytesOf(data: unknown): Uint8Array {
   if (data === undefined || data === null) return new Uint8Array();
-  if (data instanceof Uint8Array) return data;
+  if (isBytes(data)) return data;
   return Buffer.from(typeof data === "string" ? data : JSON.stringify(data), "utf8");
 }
 

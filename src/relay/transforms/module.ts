@@ -5,6 +5,7 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { Fatal, InvalidInput, show } from "../../domain/errors.ts";
+import { isBytes, isError } from "../../domain/realms.ts";
 import type { Content, Transform } from "../transform.ts";
 
 /** @param folder where a relative path begins: that of the configuration file */
@@ -18,7 +19,7 @@ export async function openModule(path: string, folder: string): Promise<Transfor
         return contentOf(await apply(content), content, path);
       } catch (cause) {
         if (cause instanceof Fatal) throw cause;
-        const why = cause instanceof Error ? cause.message : String(cause);
+        const why = isError(cause) ? cause.message : String(cause);
         throw new Fatal(`Transform ${path}: ${why}`, { cause });
       }
     },
@@ -30,7 +31,7 @@ async function load(path: string, file: string): Promise<(content: Content) => u
   try {
     loaded = await import(pathToFileURL(file).href);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = isError(cause) ? cause.message : String(cause);
     throw new InvalidInput("path", path, `a module that can be loaded (${why})`);
   }
   const found = typeof loaded === "object" && loaded !== null && "default" in loaded ? loaded.default : undefined;
@@ -40,13 +41,13 @@ async function load(path: string, file: string): Promise<(content: Content) => u
 
 function contentOf(result: unknown, before: Content, path: string): Content {
   if (typeof result === "string") return { ...before, data: Buffer.from(result, "utf8") };
-  if (result instanceof Uint8Array) return { ...before, data: result };
+  if (isBytes(result)) return { ...before, data: result };
   if (typeof result === "object" && result !== null && "data" in result) {
     const { data } = result;
     const bytes = typeof data === "string" ? Buffer.from(data, "utf8") : data;
     const contentType = "contentType" in result ? result.contentType : before.contentType;
     const attributes = "attributes" in result ? result.attributes : before.attributes;
-    const isRight = bytes instanceof Uint8Array && (contentType === undefined || typeof contentType === "string");
+    const isRight = isBytes(bytes) && (contentType === undefined || typeof contentType === "string");
     if (isRight && isTexts(attributes)) return { data: bytes, contentType, attributes };
   }
   throw new Fatal(

@@ -1,5 +1,6 @@
 /** SNS delivers to SQS in an envelope, unless raw delivery is switched on for the subscription. */
 import { Fatal, show } from "../../domain/errors.ts";
+import { guessedType } from "../media-type.ts";
 import type { Content, Transform } from "../transform.ts";
 import { objectOf } from "./json-content.ts";
 
@@ -52,7 +53,8 @@ function unwrapped(
   attributes: Content["attributes"],
   contentType: string | undefined,
 ): Content {
-  return { data: Buffer.from(String(message), "utf8"), contentType, attributes };
+  const data = Buffer.from(String(message), "utf8");
+  return { data, contentType: contentType ?? guessedType(data), attributes };
 }
 
 /** `{"colour": {"Type": "String", "Value": "red"}}` */

@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { DONE, type Outcome, shorten } from "../../outcome.ts";
+import type { RelayContext } from "../../context.ts";
 import type { CommandSettings, FatalSettings, RelayMessage } from "../../settings.ts";
+import { Breaker } from "../breaker.ts";
 import type { Processor } from "../processor.ts";
 
 /** EX_DATAERR of sysexits: the input is wrong, and stays wrong however often it is tried. As with `baton work`. */
@@ -9,6 +11,26 @@ const BAD_DATA = 65;
 const KILL_AFTER_MS = 5_000;
 /** The end of what the command said, which most often says why. */
 const TAIL_BYTES = 1_000;
+
+/**
+ * The program is not there, may not be run, or the machine has no room for a process: that says nothing of the message.
+ * What is left may be the message's own fault, whose key and id are in the environment of the command.
+ */
+const NOT_STARTED: ReadonlySet<string | undefined> = new Set([
+  "ENOENT",
+  "EACCES",
+  "EPERM",
+  "ENOEXEC",
+  "ETXTBSY",
+  "EAGAIN",
+  "ENOMEM",
+  "EMFILE",
+  "ENFILE",
+]);
+/** How long nothing is begun then; one message tries after that. */
+const OPEN_MS = 10_000;
+/** A command that has run for so long was started. */
+const PROBE_MS = 1_000;
 
 /** How a command ended: it could not be started, exited, or was killed. */
 type End =
@@ -19,13 +41,35 @@ type End =
  * Runs a command per message, without a shell: the data on standard input, what is known of the message in its
  * environment.
  */
-export function commandProcessor(settings: CommandSettings): Processor {
+export function commandProcessor(context: RelayContext, settings: CommandSettings, onRoom: () => void): Processor {
+  const { command } = settings;
+  const parts = { target: command, probeMs: PROBE_MS, onRoom, knock: undefined };
+  const breaker = new Breaker(context, { failures: Infinity, openMs: OPEN_MS }, parts);
+  const target = (isSo: boolean): readonly string[] => (isSo ? [command] : []);
   return {
     most: Infinity,
-    room: Infinity,
-    openCircuits: [],
-    process: async (message) => outcomeOf(await run(settings, message), settings.fatal, settings.command),
-    close: () => Promise.resolve(),
+    get room() {
+      return breaker.room;
+    },
+    get openCircuits() {
+      return target(breaker.isOpen);
+    },
+    get unreachable() {
+      return target(breaker.isOpen);
+    },
+    process: async (message) => {
+      if (!breaker.enter())
+        return { type: "back", reason: `The command ${command} cannot be started now.`, delayMs: 0 };
+      const end = await run(settings, message);
+      if ("error" in end && NOT_STARTED.has(end.error.code)) {
+        const reason = notStarted(command, end.error);
+        breaker.unreachable(reason);
+        return { type: "unreachable", target: command, reason, delayMs: 0 };
+      }
+      breaker.succeeded();
+      return outcomeOf(end, settings.fatal, command);
+    },
+    close: () => Promise.resolve(breaker.close()),
   };
 }
 
@@ -65,8 +109,7 @@ function run({ command, arguments: words }: CommandSettings, message: RelayMessa
 }
 
 function outcomeOf(end: End, fatal: FatalSettings, command: string): Outcome {
-  if ("error" in end)
-    return { type: "retry", reason: `The command ${command} could not be started: ${end.error.message}` };
+  if ("error" in end) return { type: "retry", reason: notStarted(command, end.error) };
   const { code, signal, said } = end;
   if (code === 0) return DONE;
   const how = signal === null ? `exited with code ${String(code)}` : `was killed by ${signal}`;
@@ -74,6 +117,10 @@ function outcomeOf(end: End, fatal: FatalSettings, command: string): Outcome {
   if (code !== null && (code === BAD_DATA || fatal.codes.includes(code)))
     return { type: fatal.action === "drop" ? "drop" : "dead", reason };
   return { type: "retry", reason };
+}
+
+function notStarted(command: string, { message }: Error): string {
+  return `The command ${command} could not be started: ${message}`;
 }
 
 function environmentOf({ id, source, key, attempt, fence, contentType }: RelayMessage): Record<string, string> {

@@ -1,24 +1,23 @@
-import type * as UndiciModule from "undici";
 import { BatonError, Fatal } from "../../../domain/errors.ts";
+import { isError } from "../../../domain/realms.ts";
 import type { RelayContext } from "../../context.ts";
-import { type Outcome, shorten } from "../../outcome.ts";
-import type { HttpSettings, RelayMessage } from "../../settings.ts";
+import type { Outcome } from "../../outcome.ts";
+import { DEFAULT_HTTP, type HttpSettings, type RelayMessage } from "../../settings.ts";
+import { Breaker } from "../breaker.ts";
 import type { Processor } from "../processor.ts";
-import { publicLookup } from "./addresses.ts";
-import { Breaker } from "./breaker.ts";
 import { Subscription } from "./dapr-subscriptions.ts";
 import { headersOf } from "./headers.ts";
-import { isUnserved, outcomeOf, type Reply } from "./reply.ts";
-import { readBody } from "./read-body.ts";
+import { isUnserved, outcomeOf } from "./reply.ts";
 import { secretBytes, signatureHeaders } from "./signature.ts";
 import { urlOfMessage } from "./target.ts";
-
-type Undici = typeof UndiciModule;
+import { isUnsendable, messageOf, NotSent, openTransport, type Transport } from "./transport.ts";
 
 /** One host, and how it goes with it. */
 interface Host {
+  readonly origin: string;
   readonly breaker: Breaker;
   inFlight: number;
+  isKnockedAt: boolean;
 }
 
 /** How a delivery went, and the status of the answer, if there was one. */
@@ -37,6 +36,8 @@ const PROBE_MS = 1_000;
 const DISCOVERY_PAUSE_MS = 1_000;
 /** Of the hosts that messages name, so many are remembered. */
 const MOST_HOSTS = 1_000;
+/** Where no circuit keeps a message away from a target that cannot be reached, it stays away for so long by itself. */
+const UNREACHABLE_PAUSE_MS = DEFAULT_HTTP.breaker?.openMs ?? 10_000;
 
 /** Delivers by HTTP, to the target of the route. */
 export async function openHttpProcessor(
@@ -44,37 +45,27 @@ export async function openHttpProcessor(
   settings: HttpSettings,
   onRoom: () => void,
 ): Promise<Processor> {
-  return new HttpProcessor(context, settings, onRoom, await loadUndici());
+  return new HttpProcessor(context, settings, onRoom, await openTransport(settings));
 }
 
 class HttpProcessor implements Processor {
   readonly #context: RelayContext;
   readonly #settings: HttpSettings;
   readonly #onRoom: () => void;
-  readonly #undici: Undici;
-  readonly #agent: UndiciModule.Agent;
+  readonly #transport: Transport;
   readonly #secrets: readonly Buffer[];
   readonly #hosts = new Map<string, Host>();
   /** The one host that all messages go to; undefined where the messages say. */
   readonly #only: Host | undefined;
   readonly #subscription: Subscription | undefined;
-  #fixed: URL | undefined;
 
-  constructor(context: RelayContext, settings: HttpSettings, onRoom: () => void, undici: Undici) {
+  constructor(context: RelayContext, settings: HttpSettings, onRoom: () => void, transport: Transport) {
     const { target } = settings;
     this.#context = context;
     this.#settings = settings;
     this.#onRoom = onRoom;
-    this.#undici = undici;
+    this.#transport = transport;
     this.#secrets = settings.signingSecrets.map(secretBytes);
-    const checked = target.type === "attribute" && !target.privateAddresses;
-    this.#agent = new undici.Agent({
-      connections: settings.perHost,
-      connect: { timeout: settings.connectTimeoutMs, ...(checked ? { lookup: publicLookup } : {}) },
-      // The delivery's own time is the only one: work may take hours, and the receiver answers when it is done.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    });
     if (target.type === "dapr-subscription") {
       const { url, pubsub, topic } = target;
       this.#subscription = new Subscription((one) => this.#getJson(one), url, pubsub, topic);
@@ -91,42 +82,31 @@ class HttpProcessor implements Processor {
   }
 
   get openCircuits(): readonly string[] {
-    return [...this.#hosts].flatMap(([origin, { breaker }]) => (breaker.isOpen ? [origin] : []));
+    return [...this.#hosts.values()].flatMap(({ origin, breaker }) => (breaker.isOpen ? [origin] : []));
   }
 
-  async process(message: RelayMessage): Promise<Outcome> {
-    const url = await this.#find(() => this.#urlOf(message));
-    if (!(url instanceof URL)) return url;
-    const sent = await this.#sendWithin(url, message);
-    if (sent.status !== 404 || this.#subscription === undefined) return sent.outcome;
-    // An application of another version may have moved: it is asked before its message is given up.
-    const subscription = this.#subscription;
-    const anew = await this.#find(() => subscription.urlInsteadOf(url));
-    if (!(anew instanceof URL)) return anew;
-    return anew.href === url.href ? sent.outcome : (await this.#sendWithin(anew, message)).outcome;
-  }
-
-  async #find(look: () => Promise<URL>): Promise<URL | Outcome> {
-    try {
-      return await look();
-    } catch (error) {
-      const reason = messageOf(error);
-      if (error instanceof Fatal) return { type: "dead", reason };
-      this.#context.tell({ type: "trouble", doing: "finding the application's subscription", error });
-      return { type: "back", reason, delayMs: DISCOVERY_PAUSE_MS };
-    }
+  get unreachable(): readonly string[] {
+    return [...this.#hosts.values()].flatMap(({ origin, breaker }) => (breaker.isUnreachable ? [origin] : []));
   }
 
   /** As far as the host may have one more request. */
-  async #sendWithin(url: URL, message: RelayMessage): Promise<Sent> {
-    const host = this.#only ?? this.#hostOf(url);
+  async process(message: RelayMessage): Promise<Outcome> {
+    let host: Host;
+    try {
+      host = this.#only ?? this.#hostOf(this.#urlOf(message));
+    } catch (error) {
+      return { type: "dead", reason: messageOf(error) };
+    }
+    const { breaker, origin } = host;
     if (this.#only === undefined && host.inFlight >= this.#settings.perHost)
-      return back(`${url.host} has as many requests as it may.`, FULL_PAUSE_MS);
-    if (!host.breaker.enter())
-      return back(`The circuit of ${url.host} is open.`, host.breaker.waitMs + CLOSED_PAUSE_MS);
+      return { type: "back", reason: `${origin} has as many requests as it may.`, delayMs: FULL_PAUSE_MS };
+    if (!breaker.enter()) {
+      const delayMs = breaker.isUnreachable ? this.#unreachableMs() : breaker.waitMs + CLOSED_PAUSE_MS;
+      return { type: "back", reason: `The circuit of ${origin} is open.`, delayMs };
+    }
     host.inFlight += 1;
     try {
-      return await this.#send(url, message, host.breaker);
+      return await this.#deliver(message, host);
     } finally {
       host.inFlight -= 1;
     }
@@ -134,74 +114,142 @@ class HttpProcessor implements Processor {
 
   async close(): Promise<void> {
     for (const { breaker } of this.#hosts.values()) breaker.close();
-    await this.#agent.destroy();
+    await this.#transport.close();
   }
 
-  async #send(url: URL, message: RelayMessage, breaker: Breaker): Promise<Sent> {
-    const { clock } = this.#context;
-    const subject = message.key ?? message.id;
+  async #deliver(message: RelayMessage, host: Host): Promise<Outcome> {
+    const subscription = this.#subscription;
+    if (subscription === undefined) return (await this.#send(this.#urlOf(message), message, host)).outcome;
+    const url = await this.#find(() => subscription.url(), message, host);
+    if (!(url instanceof URL)) return url;
+    const sent = await this.#send(url, message, host);
+    if (sent.status !== 404) return sent.outcome;
+    // An application of another version may have moved: it is asked before its message is given up.
+    const anew = await this.#find(() => subscription.urlInsteadOf(url), message, host);
+    if (!(anew instanceof URL)) return anew;
+    return anew.href === url.href ? sent.outcome : (await this.#send(anew, message, host)).outcome;
+  }
+
+  /** Where the application wants its messages. Not knowing that is never the message's fault. */
+  async #find(look: () => Promise<URL>, { key, id }: RelayMessage, host: Host): Promise<URL | Outcome> {
     try {
-      const reply = await this.#request(url, message);
-      if (isUnserved(reply.status)) breaker.failed(subject);
-      else breaker.succeeded();
-      return { outcome: outcomeOf(reply, this.#settings, clock.wall()), status: reply.status };
+      return await look();
     } catch (error) {
-      if (isUnsendable(error)) {
-        breaker.brokenOff();
-        return unanswered({ type: "dead", reason: `The message cannot be sent by HTTP: ${messageOf(error)}` });
-      }
-      if (message.signal.aborted && !isTimeout(message.signal)) breaker.brokenOff();
-      else breaker.failed(subject);
-      // A look-up that led to a forbidden address.
-      const refused = error instanceof Fatal ? error : error instanceof Error ? error.cause : undefined;
-      if (refused instanceof Fatal) return unanswered({ type: "dead", reason: messageOf(refused) });
-      const reason = `${url.host} could not be reached or broke off: ${messageOf(error)}`;
-      return unanswered({ type: "retry", reason });
+      if (error instanceof NotSent) return this.#unreachable(error, host);
+      // Somebody answered, and that is what a probe is to find out.
+      if (error instanceof BatonError) host.breaker.succeeded();
+      else this.#failed(host, key ?? id, error);
+      this.#context.tell({ type: "trouble", doing: "finding the application's subscription", error });
+      return { type: "back", reason: messageOf(error), delayMs: DISCOVERY_PAUSE_MS };
     }
   }
 
-  async #request(url: URL, message: RelayMessage): Promise<Reply> {
+  async #send(url: URL, message: RelayMessage, host: Host): Promise<Sent> {
+    const { clock } = this.#context;
+    const { breaker, origin } = host;
+    const subject = message.key ?? message.id;
+    try {
+      const reply = await this.#transport.request(url, this.#requestOf(message));
+      const outcome = outcomeOf(reply, this.#settings, clock.wall());
+      if (isUnserved(reply.status)) breaker.failed(subject, "reason" in outcome ? outcome.reason : undefined);
+      else breaker.succeeded();
+      return { outcome, status: reply.status };
+    } catch (error) {
+      const cause = error instanceof NotSent ? error.cause : error;
+      if (isUnsendable(cause)) {
+        breaker.brokenOff();
+        return unanswered({ type: "dead", reason: `The message cannot be sent by HTTP: ${messageOf(cause)}` });
+      }
+      // A look-up that led to a forbidden address.
+      if (cause instanceof Fatal) {
+        breaker.brokenOff();
+        return unanswered({ type: "dead", reason: messageOf(cause) });
+      }
+      const isBrokenOff = message.signal.aborted && !isTimeout(message.signal);
+      if (isBrokenOff) breaker.brokenOff();
+      else if (error instanceof NotSent) return unanswered(this.#unreachable(error, host));
+      else if (message.signal.aborted) breaker.failed(subject, messageOf(cause));
+      else this.#failed(host, subject, cause);
+      return unanswered({ type: "retry", reason: `${origin} broke off before it answered: ${messageOf(cause)}` });
+    }
+  }
+
+  /**
+   * The connection broke. The message may be the reason, so the failure counts. A proxy that accepts connections for an application that is
+   * away looks the same: a knock tells, so that no further message pays for that.
+   */
+  #failed(host: Host, subject: string, error: unknown): void {
+    host.breaker.failed(subject, messageOf(error));
+    if (!host.breaker.isUnreachable && !host.isKnockedAt) void this.#knock(host);
+  }
+
+  async #knock(host: Host): Promise<void> {
+    const { breaker, origin } = host;
+    host.isKnockedAt = true;
+    const error = await this.#transport.knock(new URL(origin));
+    host.isKnockedAt = false;
+    if (error !== undefined && !(error instanceof Fatal)) breaker.unreachable(unreachableReason(origin, error));
+  }
+
+  #unreachable({ cause }: NotSent, { origin, breaker }: Host): Outcome {
+    const reason = unreachableReason(origin, cause);
+    // A name that a message says, and that nobody has, is that message's own mistake.
+    if (this.#only === undefined && isUnknownName(cause)) return { type: "retry", reason };
+    breaker.unreachable(reason);
+    return { type: "unreachable", target: origin, reason, delayMs: this.#unreachableMs() };
+  }
+
+  /**
+   * Where the circuit keeps the relay from taking messages, the message is given back for others at once: their relay
+   * may have a receiver that is well.
+   */
+  #unreachableMs(): number {
+    if (this.#only?.breaker.isOpen === true) return 0;
+    return Math.round(UNREACHABLE_PAUSE_MS * (0.5 + this.#context.random() / 2));
+  }
+
+  #requestOf(message: RelayMessage): Parameters<Transport["request"]>[1] {
     const { data, id, signal } = message;
     const signed =
       this.#secrets.length === 0 ? {} : signatureHeaders(this.#secrets, id, data, this.#context.clock.wall());
-    const response = await this.#undici.request(url, {
-      dispatcher: this.#agent,
+    return {
       method: this.#settings.method,
       headers: { ...headersOf(message, this.#settings), ...signed },
       body: Buffer.from(data.buffer, data.byteOffset, data.byteLength),
       signal,
-    });
-    return await replyOf(response);
+    };
   }
 
-  async #urlOf(message: RelayMessage): Promise<URL> {
+  /** Of one with a subscription, only the host is meant. */
+  #urlOf(message: RelayMessage): URL {
     const { target } = this.#settings;
-    switch (target.type) {
-      case "url":
-        return (this.#fixed ??= new URL(target.url));
-      case "attribute":
-        return urlOfMessage(message, target);
-      case "dapr-subscription":
-        // Opened with the processor.
-        return (await this.#subscription?.url()) ?? new URL(target.url);
-    }
+    return target.type === "attribute" ? urlOfMessage(message, target) : new URL(target.url);
   }
 
   async #getJson(url: URL): Promise<unknown> {
     const signal = AbortSignal.timeout(this.#settings.connectTimeoutMs);
-    const response = await this.#undici.request(url, { dispatcher: this.#agent, signal });
-    const { status, body } = await replyOf(response);
+    const { status, body } = await this.#transport.request(url, { method: "GET", signal });
     if (status !== 200 || !body.isWhole)
       throw new BatonError("STORE_UNAVAILABLE", `${url.href} answered ${status}. It is asked again.`);
     return JSON.parse(body.text);
   }
 
-  #hostOf({ origin }: URL): Host {
+  #hostOf(url: URL): Host {
+    const { origin } = url;
     const known = this.#hosts.get(origin);
     if (known !== undefined) return known;
     const { breaker, connectTimeoutMs } = this.#settings;
-    const probe = { target: origin, probeMs: connectTimeoutMs + PROBE_MS, onRoom: this.#onRoom };
-    const host = { breaker: new Breaker(this.#context, breaker, probe), inFlight: 0 };
+    const parts = {
+      target: origin,
+      probeMs: connectTimeoutMs + PROBE_MS,
+      onRoom: this.#onRoom,
+      knock: async () => {
+        const error = await this.#transport.knock(url);
+        // An address that is forbidden is for the message to find out.
+        return error === undefined || error instanceof Fatal;
+      },
+    };
+    const host = { origin, breaker: new Breaker(this.#context, breaker, parts), inFlight: 0, isKnockedAt: false };
     this.#hosts.set(origin, host);
     if (this.#hosts.size > MOST_HOSTS) this.#forgetOne();
     return host;
@@ -220,41 +268,14 @@ function unanswered(outcome: Outcome): Sent {
   return { outcome, status: undefined };
 }
 
-function back(reason: string, delayMs: number): Sent {
-  return unanswered({ type: "back", reason, delayMs });
-}
-
-async function replyOf({ statusCode, headers, body }: UndiciModule.Dispatcher.ResponseData): Promise<Reply> {
-  const retryAfter = headers["retry-after"];
-  return {
-    status: statusCode,
-    retryAfter: typeof retryAfter === "string" ? retryAfter : undefined,
-    body: await readBody(body),
-  };
-}
-
-/** The request never left: that says nothing of the target, and will be the same next time. */
-function isUnsendable(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "UND_ERR_INVALID_ARG";
+function unreachableReason(origin: string, error: unknown): string {
+  return `${origin} could not be reached: ${messageOf(error)}`;
 }
 
 function isTimeout({ reason }: AbortSignal): boolean {
   return reason instanceof BatonError && reason.code === "HANDLER_TIMEOUT";
 }
 
-function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return shorten(error.message === "" ? error.name : error.message);
-}
-
-async function loadUndici(): Promise<Undici> {
-  try {
-    return await import("undici");
-  } catch (cause) {
-    throw new BatonError(
-      "ENGINE_MISSING",
-      "Delivery by HTTP needs the package undici, which is not installed. Nothing was done. Run: npm install undici",
-      { cause },
-    );
-  }
+function isUnknownName(error: unknown): boolean {
+  return isError(error) && "code" in error && error.code === "ENOTFOUND";
 }

@@ -29,7 +29,7 @@ export function outcomeOf(
   const { status } = reply;
   const reason = shorten(`The receiver answered ${status}${said(reply.body.text)}`);
   if (fatal.codes.includes(status)) return { type: fatal.action === "drop" ? "drop" : "dead", reason };
-  if (status >= 200 && status <= 299) return replies === "dapr" ? daprOutcome(reply) : DONE;
+  if (status >= 200 && status <= 299) return replies === "status" ? DONE : daprOutcome(reply);
   // Dapr: the route is gone, and the message with it.
   if (replies === "dapr" && status === 404) return { type: "drop", reason };
   const delayMs = SAYS_WHEN.has(status) ? retryAfterMs(reply.retryAfter, now) : undefined;

@@ -1,5 +1,6 @@
 import { type Baton, BatonError, Cancelled, connect, type Queue, type TakenItem } from "../../../index.ts";
 import { parseDuration } from "../../../domain/duration.ts";
+import { checkOptions, type OptionNames } from "../../../domain/options.ts";
 import { bodyBytes } from "../../../domain/payload.ts";
 import type { GiveBackRequest, ReceiveRequest, Source, SourceMessage } from "../../source.ts";
 import { Away } from "./away.ts";
@@ -10,14 +11,16 @@ export interface BatonSourceOptions {
   readonly store: string | Baton;
   readonly queue: string;
   /** How long a message stays ours if this process is lost. Default 30s. */
-  readonly leaseMs?: number;
+  readonly leaseMs?: number | undefined;
 }
+
+const SOURCE_OPTIONS: OptionNames<BatonSourceOptions> = { name: true, store: true, queue: true, leaseMs: true };
 
 const DEFAULT_LEASE_MS = parseDuration("30s", "lease");
 
 /** A queue of a Baton store. Its own levels order the messages within it, and its keys are exclusive already. */
 export async function batonSource(options: BatonSourceOptions): Promise<Source> {
-  const { name, store, queue, leaseMs = DEFAULT_LEASE_MS } = options;
+  const { name, store, queue, leaseMs = DEFAULT_LEASE_MS } = checkOptions(options, SOURCE_OPTIONS);
   const baton = typeof store === "string" ? await connect(store) : store;
   const source = baton.queue(queue, { lease: leaseMs });
   try {
@@ -111,7 +114,14 @@ class BatonMessage implements SourceMessage {
   }
 
   get lost(): AbortSignal {
-    return this.#taken.lease.signal;
+    const { lease } = this.#taken;
+    try {
+      // After a standstill the timer may not have had its turn.
+      lease.check();
+    } catch {
+      // The signal has the reason.
+    }
+    return lease.signal;
   }
 
   extend(): Promise<void> {

@@ -3,6 +3,7 @@
  * under way, what comes meanwhile waits for the next. So one alone is sent at once, and many at a time cost few
  * requests.
  */
+import { isError } from "../../../domain/realms.ts";
 export interface BatchOptions<Entry> {
   /** How many entries one request may carry. */
   readonly most: number;
@@ -58,7 +59,7 @@ export class Batch<Entry> {
         else reject(error);
       }
     } catch (cause) {
-      const error = cause instanceof Error ? cause : new Error(String(cause));
+      const error = isError(cause) ? cause : new Error(String(cause));
       for (const { reject } of added) reject(error);
     } finally {
       this.#underWay -= 1;

@@ -1,6 +1,9 @@
 /** A message of a queue that hides what it handed out for a time, and shows it again when nobody says more. */
+import type { Instant } from "../../../domain/clock.ts";
+import { guessedType } from "../../media-type.ts";
 import type { GiveBackRequest, SourceMessage } from "../../source.ts";
 import { Hold, MessageLost } from "./hold.ts";
+import type { Untried } from "./untried.ts";
 
 export interface MessageParts {
   readonly source: string;
@@ -8,8 +11,12 @@ export interface MessageParts {
   readonly data: Uint8Array;
   readonly attributes: Readonly<Record<string, string>>;
   readonly key: string | undefined;
+  /** How often the queue says that it was received. */
   readonly attempt: number | undefined;
+  readonly untried: Untried;
   readonly sentAt: number | undefined;
+  /** A moment before the queue gave it away, as near as is known. Left out: now. */
+  readonly since?: Instant;
   /** What the queue gave it when it was received. */
   readonly firstHoldMs: number;
   /** What each extension asks for. */
@@ -43,6 +50,7 @@ export class HeldMessage implements SourceMessage {
   readonly fence: undefined;
   readonly bury: ((reason: string) => Promise<void>) | undefined;
   readonly #queue: MessageQueue;
+  readonly #untried: Untried;
   readonly #hold: Hold;
   readonly #since = performance.now();
   readonly #extensionMs: number;
@@ -52,14 +60,15 @@ export class HeldMessage implements SourceMessage {
     this.id = parts.id;
     this.data = parts.data;
     this.attributes = parts.attributes;
-    this.contentType = contentTypeOf(parts.attributes);
+    this.contentType = contentTypeOf(parts.attributes) ?? guessedType(parts.data);
     this.key = parts.key;
-    this.attempt = parts.attempt;
+    this.#untried = parts.untried;
+    this.attempt = parts.attempt === undefined ? undefined : Math.max(1, parts.attempt - parts.untried.of(parts.id));
     this.sentAt = parts.sentAt;
     this.#extensionMs = parts.holdMs;
     this.#holdMs = parts.firstHoldMs;
     this.#queue = parts.queue;
-    this.#hold = new Hold(parts.source, parts.id, parts.firstHoldMs);
+    this.#hold = new Hold(parts.source, parts.id, parts.firstHoldMs, parts.since);
     const copy = parts.queue.copyToDeadLetters;
     this.bury = copy === undefined ? undefined : (reason) => this.#bury(reason, copy);
   }
@@ -87,14 +96,16 @@ export class HeldMessage implements SourceMessage {
   async acknowledge(): Promise<void> {
     this.#hold.check();
     await this.#tell(() => this.#queue.remove());
+    this.#untried.forget(this.id);
     this.#hold.end();
   }
 
-  async giveBack({ delayMs }: GiveBackRequest): Promise<void> {
+  async giveBack({ delayMs, countAttempt }: GiveBackRequest): Promise<void> {
     this.#hold.check();
     const { longestHoldMs, longestDelayMs } = this.#queue;
     const leftMs = longestHoldMs - (performance.now() - this.#since) - 1_000;
     await this.#tell(() => this.#queue.hide(Math.max(0, Math.min(delayMs, longestDelayMs, leftMs))));
+    if (!countAttempt) this.#untried.note(this.id);
     this.#hold.end();
   }
 

@@ -29,16 +29,20 @@ export class Hold {
   #timer: Timer | undefined;
   #isEnded = false;
 
-  constructor(source: string, id: string, holdMs: number, clock: Clock = systemClock) {
+  /** @param since from before the queue gave the message away */
+  constructor(source: string, id: string, holdMs: number, since?: Instant, clock: Clock = systemClock) {
     this.#source = source;
     this.#id = id;
     this.#clock = clock;
-    this.#since = instant(clock);
+    this.#since = since ?? instant(clock);
     this.#holdMs = holdMs;
-    this.#watch();
+    if (this.#leftMs() <= 0) this.#runOut();
+    else this.#watch();
   }
 
+  /** Whoever looks after a standstill sees what is so, also before the timer had its turn. */
   get lost(): AbortSignal {
+    if (this.#lostBy === undefined && this.#leftMs() <= 0) this.#runOut();
     return this.#lost.signal;
   }
 

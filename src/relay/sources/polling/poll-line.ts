@@ -12,8 +12,10 @@
  * Polls never ask for more messages than are waited for at that time.
  */
 import { Closed } from "../../../domain/errors.ts";
+import { isError } from "../../../domain/realms.ts";
 import type { SourceMessage } from "../../source.ts";
 import { Backoff } from "./backoff.ts";
+import { Untried } from "./untried.ts";
 
 export interface PollLineOptions {
   readonly name: string;
@@ -67,6 +69,10 @@ export class PollLine {
   readonly #waiters = new Set<Waiter>();
   readonly #polls = new Map<Poll, Promise<void>>();
   readonly #kept = new Map<SourceMessage, NodeJS.Timeout>();
+  /** Messages on their way back to the queue. */
+  readonly #returning = new Set<Promise<void>>();
+  /** What polls brought to nobody. */
+  readonly #returned = new Untried();
   #isClosed = false;
   /** Set while polls are about to be opened. */
   #unschedule: (() => void) | undefined;
@@ -89,8 +95,8 @@ export class PollLine {
     this.#unschedule?.();
     for (const { reject } of this.#waiters) reject(new Closed(`Source ${this.#options.name}`));
     this.#waiters.clear();
-    const returned = [...this.#kept.keys()].map((message) => this.#giveBack(message));
-    const open = Promise.all([...returned, ...this.#polls.values()]);
+    for (const message of this.#kept.keys()) void this.#giveBack(message);
+    const open = Promise.all([...this.#returning, ...this.#polls.values()]);
     await withinMs(LINGER_MS, open);
     this.#closing.abort();
     // A request that cannot be broken off does not keep the process: what it brings is seen again after its hold.
@@ -122,7 +128,7 @@ export class PollLine {
         },
         reject: (error) => {
           signal.removeEventListener("abort", leave);
-          reject(error instanceof Error ? error : new Error(String(error)));
+          reject(isError(error) ? error : new Error(String(error)));
         },
       };
       signal.addEventListener("abort", leave, { once: true });
@@ -216,11 +222,20 @@ export class PollLine {
    * this line's own polls, and, if it has come before, for as long as polls last, from those that other relays left
    * open when they got busy.
    */
-  async #giveBack(message: SourceMessage): Promise<void> {
+  #giveBack(message: SourceMessage): Promise<void> {
+    const returning = this.#return(message).finally(() => this.#returning.delete(returning));
+    this.#returning.add(returning);
+    return returning;
+  }
+
+  /** Never rejects. */
+  async #return(message: SourceMessage): Promise<void> {
     clearTimeout(this.#kept.get(message));
     this.#kept.delete(message);
     const ownMs = [...this.#polls.keys()].map(({ endsAt }) => endsAt - performance.now());
-    const othersMs = (message.attempt ?? 1) > 1 ? this.#options.waitMs : 0;
+    const hasComeBefore = (message.attempt ?? 1) > 1 || this.#returned.of(message.id) > 0;
+    const othersMs = hasComeBefore ? this.#options.waitMs : 0;
+    this.#returned.note(message.id);
     try {
       await message.giveBack({ delayMs: this.#isClosed ? 0 : Math.max(othersMs, ...ownMs), countAttempt: false });
     } catch {

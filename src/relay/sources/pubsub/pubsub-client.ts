@@ -4,6 +4,7 @@
  */
 import type * as Pubsub from "@google-cloud/pubsub";
 import { BatonError } from "../../../domain/errors.ts";
+import { isNotFound } from "../../../domain/client-library.ts";
 import type { PubsubSettings } from "./pubsub-settings.ts";
 
 export type Sdk = typeof Pubsub;
@@ -19,7 +20,7 @@ export async function loadSdk(): Promise<Sdk> {
   try {
     return await import("@google-cloud/pubsub");
   } catch (cause) {
-    if (!(cause instanceof Error && "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND")) throw cause;
+    if (!isNotFound(cause)) throw cause;
     throw new BatonError(
       "ENGINE_MISSING",
       "Sources on Google Pub/Sub need the package @google-cloud/pubsub, which is not installed. Nothing was received. Run: npm install @google-cloud/pubsub",

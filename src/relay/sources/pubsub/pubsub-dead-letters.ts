@@ -4,7 +4,7 @@
  */
 import type { protos } from "@google-cloud/pubsub";
 import type { Clients } from "./pubsub-client.ts";
-import { pubsubError } from "./pubsub-errors.ts";
+import { pubsubError, STATUS, statusOf } from "./pubsub-errors.ts";
 import type { PubsubSettings } from "./pubsub-settings.ts";
 
 /** Writes a copy of a message to the dead letters. */
@@ -13,6 +13,7 @@ export type Bury = (message: protos.google.pubsub.v1.IPubsubMessage, reason: str
 /** The most bytes of an attribute's value. */
 const LONGEST_REASON = 1_024;
 const MOST_ATTRIBUTES = 100;
+const TOPIC_MS = 10_000;
 
 export function deadLettersOf(
   clients: Clients,
@@ -41,6 +42,22 @@ export function deadLettersOf(
       throw pubsubError(cause, { source: name, subscription: topic, what: "take a dead letter" });
     }
   };
+}
+
+/** Whether the topic for dead letters is there, if the account may ask. */
+export async function checkTopic(
+  clients: Clients,
+  { name, deadLetterTopic: topic }: Pick<PubsubSettings, "name" | "deadLetterTopic">,
+): Promise<void> {
+  if (topic === undefined || topic === "") return;
+  try {
+    const publisher = await clients.publisher();
+    await publisher.getTopic({ topic }, { timeout: TOPIC_MS, retry: null });
+  } catch (cause) {
+    // Publishing asks for less.
+    if (statusOf(cause) === STATUS.permissionDenied) return;
+    throw pubsubError(cause, { source: name, subscription: topic, what: "describe the topic for dead letters" });
+  }
 }
 
 function shorten(reason: string): string {

@@ -1,5 +1,6 @@
 /** What Pub/Sub refuses, by the number of the gRPC status, as errors that say what to do. */
 import { BatonError } from "../../../domain/errors.ts";
+import { isError } from "../../../domain/realms.ts";
 import { MessageLost } from "../polling/hold.ts";
 
 export const STATUS = {
@@ -23,7 +24,7 @@ export interface PubsubRequest {
 export function pubsubError(cause: unknown, request: PubsubRequest): BatonError {
   if (cause instanceof BatonError) return cause;
   const { source, subscription, what } = request;
-  const said = cause instanceof Error ? cause.message : String(cause);
+  const said = isError(cause) ? cause.message : String(cause);
   const failed = `Pub/Sub did not ${what} of source ${source} (${subscription}): ${said}.`;
   const status = statusOf(cause);
   if (status === STATUS.notFound) {
@@ -52,7 +53,7 @@ function adviceOf(status: number | undefined): string {
 }
 
 export function statusOf(error: unknown): number | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "number" ? error.code : undefined;
+  return isError(error) && "code" in error && typeof error.code === "number" ? error.code : undefined;
 }
 
 /**
@@ -64,7 +65,7 @@ export function failuresOf(
   ackIds: readonly string[],
   { source }: PubsubRequest,
 ): readonly (Error | undefined)[] | undefined {
-  if (!(error instanceof Error) || !("errorInfoMetadata" in error)) return undefined;
+  if (!isError(error) || !("errorInfoMetadata" in error)) return undefined;
   const metadata: unknown = error.errorInfoMetadata;
   const said = new Map<string, unknown>(Object.entries(metadata ?? {}));
   if (!ackIds.some((ackId) => said.has(ackId))) return undefined;

@@ -1,3 +1,5 @@
+import type { OptionNames } from "../../../domain/options.ts";
+
 export const DEFAULT_ACK_DEADLINE_MS = 60_000;
 /** The most that one extension lasts, and so the longest that a message is kept away. */
 export const LONGEST_ACK_DEADLINE_MS = 600_000;
@@ -16,3 +18,11 @@ export interface PubsubSettings {
    */
   readonly deadLetterTopic: string | undefined;
 }
+
+export const PUBSUB_SETTINGS: OptionNames<PubsubSettings> = {
+  name: true,
+  subscription: true,
+  endpoint: true,
+  ackDeadlineMs: true,
+  deadLetterTopic: true,
+};

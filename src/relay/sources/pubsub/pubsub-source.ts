@@ -2,11 +2,12 @@
  * Google Pub/Sub by pulls. What one pull brings is held by moving its deadline; a pull that nobody waits for any more
  * is not broken off, because it may have been given a message already: see `polling/poll-line.ts`.
  */
+import { checkOptions } from "../../../domain/options.ts";
 import type { ReceiveRequest, Source, SourceMessage } from "../../source.ts";
 import { PollLine } from "../polling/poll-line.ts";
 import { warmUp } from "../polling/warm-up.ts";
 import { loadSdk } from "./pubsub-client.ts";
-import type { PubsubSettings } from "./pubsub-settings.ts";
+import { PUBSUB_SETTINGS, type PubsubSettings } from "./pubsub-settings.ts";
 import { openSubscription, type Subscription } from "./pubsub-subscription.ts";
 import { WAIT_MS } from "./pull.ts";
 
@@ -15,6 +16,7 @@ const MOST = 100;
 const POLLS = 10;
 
 export async function openPubsub(settings: PubsubSettings): Promise<Source> {
+  checkOptions(settings, PUBSUB_SETTINGS);
   const subscription = openSubscription(await loadSdk(), settings);
   await warmUp(() => subscription.find());
   return new PubsubSource(settings, subscription);
@@ -44,6 +46,10 @@ class PubsubSource implements Source {
 
   receive({ max, signal }: ReceiveRequest): Promise<readonly SourceMessage[]> {
     return this.#line.receive(max, signal);
+  }
+
+  check(): Promise<void> {
+    return this.#subscription.check();
   }
 
   async close(): Promise<void> {

@@ -1,12 +1,15 @@
 /** One subscription through the official client: what it hands out, and what it is told about each message. */
 import type { protos } from "@google-cloud/pubsub";
+import type { Instant } from "../../../domain/clock.ts";
 import type { SourceMessage } from "../../source.ts";
 import { Batch } from "../polling/batch.ts";
 import { HeldMessage } from "../polling/held-message.ts";
 import { MessageLost } from "../polling/hold.ts";
 import type { FetchRequest } from "../polling/poll-line.ts";
+import { SignsOfLife } from "../polling/signs-of-life.ts";
+import { Untried } from "../polling/untried.ts";
 import { type Clients, openClients, type Sdk } from "./pubsub-client.ts";
-import { type Bury, deadLettersOf } from "./pubsub-dead-letters.ts";
+import { type Bury, checkTopic, deadLettersOf } from "./pubsub-dead-letters.ts";
 import { failuresOf, pubsubError, type PubsubRequest, STATUS, statusOf } from "./pubsub-errors.ts";
 import { LONGEST_ACK_DEADLINE_MS, type PubsubSettings } from "./pubsub-settings.ts";
 import { pull } from "./pull.ts";
@@ -16,6 +19,8 @@ export interface Subscription {
   isOrdered(): boolean;
   /** Connects, and asks what the subscription is like. Done by itself before the first request. */
   find(): Promise<unknown>;
+  /** Rejects unless the subscription is there, and answers with these credentials. Takes nothing out of it. */
+  check(): Promise<void>;
   /** Undefined: it was not reached yet. */
   hasDeadLetters(): boolean | undefined;
   fetch(request: FetchRequest): Promise<readonly SourceMessage[]>;
@@ -97,9 +102,11 @@ export function openSubscription(sdk: Sdk, settings: PubsubSettings): Subscripti
     },
   });
 
+  const untried = new Untried();
   const messageOf = (
     received: protos.google.pubsub.v1.IReceivedMessage,
     firstSeconds: number,
+    since: Instant,
     bury: Bury | undefined,
   ): SourceMessage => {
     const ackId = received.ackId ?? "";
@@ -112,7 +119,9 @@ export function openSubscription(sdk: Sdk, settings: PubsubSettings): Subscripti
       key: message.orderingKey === "" ? undefined : (message.orderingKey ?? undefined),
       // 0 where the subscription has no dead-letter policy: then Pub/Sub does not count.
       attempt: (received.deliveryAttempt ?? 0) > 0 ? (received.deliveryAttempt ?? undefined) : undefined,
+      untried,
       sentAt: millisecondsOf(message.publishTime),
+      since,
       firstHoldMs: firstSeconds * 1_000,
       holdMs: holdSeconds * 1_000,
       queue: {
@@ -128,12 +137,23 @@ export function openSubscription(sdk: Sdk, settings: PubsubSettings): Subscripti
   return {
     isOrdered: () => known?.isOrdered ?? true,
     find,
+    check: async () => {
+      try {
+        const { clients } = await find();
+        await clients.subscriber.getSubscription({ subscription }, { timeout: REQUEST.timeout, retry: null });
+        await checkTopic(clients, settings);
+      } catch (cause) {
+        throw pubsubError(cause, about("describe the subscription"));
+      }
+    },
     hasDeadLetters: () => (known === undefined ? undefined : known.bury !== undefined),
     fetch: async (request) => {
       try {
         const { clients, bury, deadlineSeconds } = await find();
+        using life = new SignsOfLife();
         const received = await pull(clients.subscriber, subscription, request);
-        return received.map((message) => messageOf(message, deadlineSeconds, bury));
+        const since = life.answeredSince();
+        return received.map((message) => messageOf(message, deadlineSeconds, since, bury));
       } catch (cause) {
         throw pubsubError(cause, about("give messages"));
       }

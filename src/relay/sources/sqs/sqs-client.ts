@@ -1,6 +1,7 @@
 /** The official client, loaded only when a source needs it, and a limit to how long it waits for an answer. */
 import type * as Sqs from "@aws-sdk/client-sqs";
 import { BatonError } from "../../../domain/errors.ts";
+import { isNotFound } from "../../../domain/client-library.ts";
 import type { SqsSettings } from "./sqs-settings.ts";
 
 export type Sdk = typeof Sqs;
@@ -15,7 +16,7 @@ export async function loadSdk(): Promise<Sdk> {
   try {
     return await import("@aws-sdk/client-sqs");
   } catch (cause) {
-    if (!(cause instanceof Error && "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND")) throw cause;
+    if (!isNotFound(cause)) throw cause;
     throw new BatonError(
       "ENGINE_MISSING",
       "Sources on AWS SQS need the package @aws-sdk/client-sqs, which is not installed. Nothing was received. Run: npm install @aws-sdk/client-sqs",

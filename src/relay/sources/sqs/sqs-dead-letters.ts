@@ -3,6 +3,7 @@
  * it moves it; the relay copies such a message there at once, with the reason, and deletes it.
  */
 import type { Message, MessageAttributeValue, SendMessageCommandInput } from "@aws-sdk/client-sqs";
+import { isError } from "../../../domain/realms.ts";
 import { type SqsConnection, urlOf } from "./sqs-client.ts";
 import { sqsError } from "./sqs-errors.ts";
 import type { SqsSettings } from "./sqs-settings.ts";
@@ -15,8 +16,9 @@ const MOST_ATTRIBUTES = 10;
 const LONGEST_REASON = 1_000;
 
 export async function deadLettersOf(sqs: SqsConnection, url: string, settings: SqsSettings): Promise<Bury | undefined> {
+  const { deadLetterQueue } = settings;
   const target =
-    settings.deadLetterQueue === undefined ? await redriveTarget(sqs, url) : await urlOf(sqs, settings.deadLetterQueue);
+    deadLetterQueue === undefined ? await redriveTarget(sqs, url) : await named(sqs, settings.name, deadLetterQueue);
   if (target === undefined) return undefined;
   const send = (request: SendMessageCommandInput): Promise<unknown> =>
     sqs.ask((options) => sqs.client.send(new sqs.sdk.SendMessageCommand(request), options));
@@ -38,6 +40,15 @@ export async function deadLettersOf(sqs: SqsConnection, url: string, settings: S
   };
 }
 
+/** Its name stands in the error: the queue itself may be there. */
+async function named(sqs: SqsConnection, source: string, queue: string): Promise<string> {
+  try {
+    return await urlOf(sqs, queue);
+  } catch (cause) {
+    throw sqsError(cause, { source, queue, what: "find the dead letters" });
+  }
+}
+
 /** Undefined: the queue has none, or does not tell whoever may only receive. */
 async function redriveTarget(sqs: SqsConnection, url: string): Promise<string | undefined> {
   try {
@@ -51,7 +62,7 @@ async function redriveTarget(sqs: SqsConnection, url: string): Promise<string | 
     const { QueueUrl } = await sqs.ask((options) => sqs.client.send(command, options));
     return QueueUrl;
   } catch (error) {
-    const denied = error instanceof Error && /^(AccessDenied|QueueDoesNotExist)/.test(error.name);
+    const denied = isError(error) && /^(AccessDenied|QueueDoesNotExist)/.test(error.name);
     if (denied || error instanceof SyntaxError) return undefined;
     throw error;
   }

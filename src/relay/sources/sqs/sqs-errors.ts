@@ -1,5 +1,6 @@
 /** What AWS refuses, by the name of the refusal, as errors that say what to do. */
 import { BatonError } from "../../../domain/errors.ts";
+import { isError } from "../../../domain/realms.ts";
 import { MessageLost } from "../polling/hold.ts";
 
 const MISSING: ReadonlySet<string> = new Set(["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"]);
@@ -50,7 +51,7 @@ export function sqsError(cause: unknown, request: SqsRequest): BatonError {
   const { source, queue, what, message } = request;
   if (message !== undefined && GONE.has(name))
     return new MessageLost(source, message, `SQS answered ${name}`, { cause });
-  const said = cause instanceof Error ? `${name}: ${cause.message}` : String(cause);
+  const said = isError(cause) ? `${name}: ${cause.message}` : String(cause);
   const failed = `SQS refused to ${what} of source ${source} (${queue}): ${said}.`;
   if (MISSING.has(name)) {
     return new BatonError(
@@ -84,7 +85,7 @@ function adviceOf(name: string): string | undefined {
 
 /** SDK errors carry the code of AWS as their name; errors of sockets carry their own as `code`. */
 function codeOf(cause: unknown): string {
-  if (!(cause instanceof Error)) return "unknown";
+  if (!isError(cause)) return "unknown";
   if (cause.name !== "Error") return cause.name;
   return "code" in cause && typeof cause.code === "string" ? cause.code : cause.name;
 }

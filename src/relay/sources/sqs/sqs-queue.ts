@@ -8,11 +8,14 @@ import type {
   DeleteMessageBatchRequestEntry,
   Message,
 } from "@aws-sdk/client-sqs";
+import type { Instant } from "../../../domain/clock.ts";
 import type { SourceMessage } from "../../source.ts";
 import { Batch } from "../polling/batch.ts";
 import { HeldMessage } from "../polling/held-message.ts";
 import type { FetchRequest } from "../polling/poll-line.ts";
 import { attributeNumber, attributesOf } from "./sqs-attributes.ts";
+import { SignsOfLife } from "../polling/signs-of-life.ts";
+import { Untried } from "../polling/untried.ts";
 import { type Sdk, SqsConnection, urlOf } from "./sqs-client.ts";
 import { type Bury, deadLettersOf } from "./sqs-dead-letters.ts";
 import { type SqsRequest, sqsError } from "./sqs-errors.ts";
@@ -21,6 +24,8 @@ import { LONGEST_HOLD_MS, type SqsSettings } from "./sqs-settings.ts";
 export interface SqsQueue {
   /** Its address, and where its dead letters go. Done by itself before the first request. */
   find(): Promise<unknown>;
+  /** Rejects unless the queue is there, and answers with these credentials. Takes nothing out of it. */
+  check(): Promise<void>;
   /** Undefined: it was not found yet. */
   hasDeadLetters(): boolean | undefined;
   fetch(request: FetchRequest): Promise<readonly SourceMessage[]>;
@@ -85,7 +90,8 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
     },
   });
 
-  const messageOf = (message: Message, bury: Bury | undefined): SourceMessage => {
+  const untried = new Untried();
+  const messageOf = (message: Message, bury: Bury | undefined, since: Instant): SourceMessage => {
     const id = message.MessageId ?? "";
     const receipt = message.ReceiptHandle ?? "";
     return new HeldMessage({
@@ -96,7 +102,9 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
       // On a standard queue a group is a tenant that SQS serves fairly, and neither ordered nor exclusive.
       key: isFifo ? message.Attributes?.MessageGroupId : undefined,
       attempt: attributeNumber(message, "ApproximateReceiveCount"),
+      untried,
       sentAt: attributeNumber(message, "SentTimestamp"),
+      since,
       firstHoldMs: firstSeconds * 1_000,
       holdMs: holdSeconds * 1_000,
       queue: {
@@ -114,6 +122,13 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
 
   return {
     find,
+    check: () =>
+      mapped(about("describe the queue"), async () => {
+        const { url } = await find();
+        // A queue that is given by its URL has not been asked for anything yet.
+        const question = new sdk.GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ["QueueArn"] });
+        await sqs.ask((options) => sqs.client.send(question, options));
+      }),
     hasDeadLetters: () => hasDeadLetters,
     fetch: ({ most, wait, signal }) =>
       mapped(about("give messages"), async () => {
@@ -130,8 +145,10 @@ export function openSqsQueue(sdk: Sdk, settings: SqsSettings): SqsQueue {
           ...(isFifo ? { ReceiveRequestAttemptId: randomUUID() } : {}),
         });
         const limits = { withinMs: seconds * 1_000 + LATE_MS, signal };
+        using life = new SignsOfLife();
         const { Messages = [] } = await sqs.ask((options) => sqs.client.send(command, options), limits);
-        return Messages.map((message) => messageOf(message, bury));
+        const since = life.answeredSince();
+        return Messages.map((message) => messageOf(message, bury, since));
       }),
     close: () => sqs.close(),
   };

@@ -1,3 +1,5 @@
+import type { OptionNames } from "../../../domain/options.ts";
+
 /** As SQS has it for new queues. */
 export const DEFAULT_VISIBILITY_MS = 30_000;
 /** SQS holds no message for longer in all, however often it is extended. */
@@ -21,3 +23,12 @@ export interface SqsSettings {
    */
   readonly deadLetterQueue: string | undefined;
 }
+
+export const SQS_SETTINGS: OptionNames<SqsSettings> = {
+  name: true,
+  queue: true,
+  region: true,
+  endpoint: true,
+  visibilityMs: true,
+  deadLetterQueue: true,
+};

@@ -3,12 +3,13 @@
  * in batches. A poll that nobody waits for any more is not broken off, because SQS may have handed it a message
  * already: see `polling/poll-line.ts`.
  */
+import { checkOptions } from "../../../domain/options.ts";
 import type { ReceiveRequest, Source, SourceMessage } from "../../source.ts";
 import { PollLine } from "../polling/poll-line.ts";
 import { warmUp } from "../polling/warm-up.ts";
 import { loadSdk } from "./sqs-client.ts";
 import { openSqsQueue, type SqsQueue, WAIT_SECONDS } from "./sqs-queue.ts";
-import type { SqsSettings } from "./sqs-settings.ts";
+import { SQS_SETTINGS, type SqsSettings } from "./sqs-settings.ts";
 
 /** As many as SQS gives. */
 const MOST = 10;
@@ -16,6 +17,7 @@ const MOST = 10;
 const POLLS = 10;
 
 export async function openSqs(settings: SqsSettings): Promise<Source> {
+  checkOptions(settings, SQS_SETTINGS);
   const queue = openSqsQueue(await loadSdk(), settings);
   await warmUp(() => queue.find());
   return new SqsSource(settings, queue);
@@ -45,6 +47,10 @@ class SqsSource implements Source {
 
   receive({ max, signal }: ReceiveRequest): Promise<readonly SourceMessage[]> {
     return this.#line.receive(max, signal);
+  }
+
+  check(): Promise<void> {
+    return this.#queue.check();
   }
 
   async close(): Promise<void> {
