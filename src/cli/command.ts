@@ -4,6 +4,8 @@ import { printableLines } from "./printable.ts";
 
 /** What a command's help ends with. */
 export interface Ending {
+  /** The command that this one is a part of. */
+  readonly within?: string;
   readonly notes?: readonly string[];
   readonly examples: readonly string[];
   /** Beside 0 and 1, which mean the same everywhere. */
@@ -25,7 +27,7 @@ export function newCommand(name: string, summary: string): Command {
     .exitOverride();
 }
 
-export function endHelp(command: Command, { notes = [], examples, exitCodes = [] }: Ending): Command {
+export function endHelp(command: Command, { within, notes = [], examples, exitCodes = [] }: Ending): Command {
   const codes = exitCodes.length === 0 ? ["0 done", "1 not done; standard error says why"] : exitCodes;
   const sections = [
     ...(notes.length === 0 ? [] : ["", ...notes]),
@@ -36,7 +38,8 @@ export function endHelp(command: Command, { notes = [], examples, exitCodes = []
     "Exit codes:",
     ...codes.map((line) => `  ${line}`),
   ];
-  return command.addHelpText("after", sections.join("\n")).showHelpAfterError(`See: baton ${command.name()} --help`);
+  const words = ["baton", ...(within === undefined ? [] : [within]), command.name(), "--help"];
+  return command.addHelpText("after", sections.join("\n")).showHelpAfterError(`See: ${words.join(" ")}`);
 }
 
 /** Without the aliases and the placeholder that commander adds. */

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { InvalidInput, parseDuration } from "../index.ts";
+import { formatDuration, InvalidInput, parseDuration } from "../index.ts";
 
 /** What a variable may say to mean that a switch is off, as if it were not set. */
 const OFF: readonly string[] = ["", "0", "false", "no", "off"];
@@ -9,6 +9,8 @@ export class Flag extends Option {
   readonly variable: string | undefined;
   /** Offered by completion; not a limit, unlike choices. */
   readonly suggestions: readonly string[];
+  /** Its value is a length of time, in milliseconds. */
+  isTime = false;
 
   constructor(
     flags: string,
@@ -41,6 +43,7 @@ export function countFlag(flags: string, description: string): Flag {
 /** A length of time, in milliseconds. Digits without a unit are milliseconds, as in the library. */
 export function durationFlag(flags: string, description: string): Flag {
   const flag = new Flag(flags, description);
+  flag.isTime = true;
   flag.argParser((text: string): number => {
     try {
       return parseDuration(/^\d+$/.test(text) ? Number(text) : text, flag.name());
@@ -56,6 +59,7 @@ export function durationFlag(flags: string, description: string): Flag {
 export interface GlobalFlags {
   readonly store?: string;
   readonly json?: true;
+  readonly waitForStore?: number;
 }
 
 export function globalFlags(): readonly Flag[] {
@@ -68,7 +72,21 @@ export function globalFlags(): readonly Flag[] {
       },
     ),
     new Flag("--json", "print JSON, one value per line"),
+    durationFlag(
+      "--wait-for-store <time>",
+      "how long to wait for a store that cannot be reached (default: not at all)",
+    ),
   ];
+}
+
+/** The same complaint by the name that the user knows: `--lease`, where the library says `lease`. */
+export function inFlags(error: unknown, command: Command | undefined): unknown {
+  if (!(error instanceof InvalidInput) || command === undefined) return error;
+  const field = error.field.split(".").at(-1);
+  const flag = command.options.find((option) => option.attributeName() === field && !option.negate);
+  if (flag?.long === undefined) return error;
+  const isTime = flag instanceof Flag && flag.isTime && typeof error.value === "number";
+  return new InvalidInput(flag.long, isTime ? formatDuration(error.value) : error.value, error.rule);
 }
 
 export function globalsOf(command: Command): GlobalFlags {

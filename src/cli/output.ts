@@ -1,4 +1,4 @@
-import { type BatonError, LockLost } from "../index.ts";
+import { type BatonError, type BatonEvent, describeWarning, LockLost } from "../index.ts";
 import { printableJson, printableLines } from "./printable.ts";
 
 /** A whole line, already printable, to standard output. */
@@ -15,6 +15,16 @@ export function printError(error: unknown): void {
   process.stderr.write(`baton: ${printableLines(errorText(error))}\n`);
 }
 
+export function printWarning(text: string): void {
+  process.stderr.write(`baton: ${printableLines(text)}\n`);
+}
+
+/** What a person should see of an event, if anything: a sentence on standard error. */
+export function printEvent(event: BatonEvent): void {
+  const warning = describeWarning(event);
+  if (warning !== undefined) printWarning(warning);
+}
+
 /** A stack trace is for those who look for a mistake in Baton; everybody else gets the sentence. */
 function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
@@ -27,6 +37,7 @@ const REFUSED: readonly string[] = [
   "KEY_BUSY",
   "KEY_FULL",
   "QUEUE_FULL",
+  "QUEUE_NOT_EMPTY",
   "LOCK_BUSY",
 ] satisfies readonly BatonError["code"][];
 

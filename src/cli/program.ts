@@ -11,23 +11,28 @@ import { keysCommand } from "./commands/keys.ts";
 import { lockCommand } from "./commands/lock.ts";
 import { locksCommand } from "./commands/locks.ts";
 import { pauseCommand, resumeCommand } from "./commands/pause.ts";
+import { queueCommand } from "./commands/queue.ts";
 import { relayCommand } from "./commands/relay.ts";
 import { statusCommand } from "./commands/status.ts";
 import { submitCommand } from "./commands/submit.ts";
 import { workCommand } from "./commands/work.ts";
-import { globalFlags } from "./flags.ts";
+import { globalFlags, inFlags } from "./flags.ts";
 import { exitCodeOf, leaveQuietlyWhenNobodyReads, printError } from "./output.ts";
 
 /** Runs one command line. Resolves with the exit code; whatever there was to say is said. */
 export async function run(words: readonly string[]): Promise<number> {
   leaveQuietlyWhenNobodyReads();
+  let command: Command | undefined;
   try {
-    await program().parseAsync([...words], { from: "user" });
+    const root = program().hook("preAction", (_root, chosen) => {
+      command = chosen;
+    });
+    await root.parseAsync([...words], { from: "user" });
     return Number(process.exitCode ?? 0);
   } catch (error) {
     // Commander has printed its own: a usage error, or the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode;
-    printError(error);
+    printError(inFlags(error, command));
     return exitCodeOf(error);
   }
 }
@@ -49,6 +54,7 @@ export function program(): Command {
     pauseCommand(),
     resumeCommand(),
     cancelCommand(),
+    queueCommand(),
     lockCommand(),
     electCommand(),
     locksCommand(),

@@ -1,8 +1,9 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { type Baton, BatonError, connect, InvalidInput, type BatonEvent } from "../index.ts";
+import { sqliteFile } from "../relay/check/sqlite-file.ts";
+import { printEvent } from "./output.ts";
 import type { GlobalFlags } from "./flags.ts";
 
 /** The URL given, or the file in the user's data folder. */
@@ -12,13 +13,13 @@ export function storeUrl(flags: GlobalFlags): string {
 }
 
 /** Opens the store, and makes it if need be. */
-export function openStore(flags: GlobalFlags, onEvent?: (event: BatonEvent) => void): Promise<Baton> {
+export function openStore(flags: GlobalFlags, onEvent: (event: BatonEvent) => void = printEvent): Promise<Baton> {
   const url = storeUrl(flags);
   if (/^memory:/i.test(url))
     throw new InvalidInput("store", url, "a store that outlives this command, such as sqlite:work.db");
   // The folder of a file that somebody named is their affair; that of the default is ours.
   if (flags.store === undefined) makeFolder(dirname(defaultFile()));
-  return connect(url, onEvent === undefined ? {} : { onEvent });
+  return connect(url, { onEvent, waitForStore: flags.waitForStore });
 }
 
 /** Opens the store for looking only: a look must not leave a file behind. Undefined: there is none yet. */
@@ -44,17 +45,6 @@ export function displayUrl(url: string): string {
       // The URL of a wake may carry a password too, and may be written in many ways.
       .replace(/([?&]wake=[a-z+]+)[^&]*/gi, "$1:***")
   );
-}
-
-/** The file of a `sqlite:` URL, to see whether it is there. Undefined for everything else: the engine will say. */
-function sqliteFile(url: string): string | undefined {
-  const [, location] = /^sqlite:([^?]+)/i.exec(url) ?? [];
-  if (location === undefined) return undefined;
-  try {
-    return location.startsWith("//") ? fileURLToPath(`file:${location}`) : decodeURIComponent(location);
-  } catch {
-    return undefined;
-  }
 }
 
 /** For this user only: payloads are nobody else's business. */

@@ -1,12 +1,12 @@
 import type { Command } from "commander";
-import { BatonError, type ItemReport } from "../../index.ts";
+import { type AttemptReport, BatonError, type Failure, type ItemReport } from "../../index.ts";
 import { endHelp, newCommand } from "../command.ts";
 import { globalsOf } from "../flags.ts";
 import { openKnownQueue } from "../known-queue.ts";
 import { printJson, printLine } from "../output.ts";
 import { payloadFields, payloadText } from "../payload.ts";
-import { printable } from "../printable.ts";
-import { pairs } from "../table.ts";
+import { printable, summary } from "../printable.ts";
+import { pairs, table } from "../table.ts";
 import { ago, ahead, dateTime } from "../times.ts";
 
 export function itemCommand(): Command {
@@ -27,7 +27,7 @@ async function item(name: string, id: string, _flags: object, command: Command):
   const report = await known.queue.item(id);
   if (report === undefined) throw notFound(name, id);
   if (globals.json === true) printJson(fieldsOf(report));
-  else for (const line of pairs(entriesOf(report))) printLine(line);
+  else for (const line of [...pairs(entriesOf(report)), ...attemptLines(report)]) printLine(line);
 }
 
 export function notFound(queue: string, id: string): BatonError {
@@ -55,6 +55,7 @@ function entriesOf(report: ItemReport): (readonly [string, string])[] {
     ["submitted", `${dateTime(report.submittedAt)} (${ago(report.submittedAt)})`],
   ];
   if (report.dueAt !== undefined) entries.push(["due", `${dateTime(report.dueAt)} (${ahead(report.dueAt)})`]);
+  if (report.failure !== undefined) entries.push(["failure", failureText(report.failure)]);
   if (running !== undefined) {
     entries.push(
       ["worker", printable(running.worker)],
@@ -65,8 +66,36 @@ function entriesOf(report: ItemReport): (readonly [string, string])[] {
   }
   if (outcome !== undefined) {
     entries.push(["ended", `${outcome.state}, ${dateTime(outcome.at)} (${ago(outcome.at)})`]);
-    if (outcome.failure !== undefined) entries.push(["failure", printable(outcome.failure.message)]);
+    if (outcome.failure !== undefined) entries.push(["failure", failureText(outcome.failure)]);
     if (outcome.result !== undefined) entries.push(["result", printable(payloadText(outcome.result))]);
+    if (outcome.resultMissing !== undefined) entries.push(["result", `not kept: ${printable(outcome.resultMissing)}`]);
   }
   return entries;
+}
+
+function failureText({ message, code }: Failure): string {
+  const text = printable(message);
+  return code === undefined || message.includes(code) ? text : `${text} (${printable(code)})`;
+}
+
+/** What came to nothing, the oldest first. */
+function attemptLines({ attempts = [] }: ItemReport): string[] {
+  return attempts.length === 0
+    ? []
+    : ["", ...table(["ATTEMPT", "ENDED", "WHEN", "WORKER", "REASON"], attempts.map(row))];
+}
+
+function row({ attempt, end, at, worker, failure }: AttemptReport): (string | number)[] {
+  return [attempt, end, ago(at), printable(worker), reasonOf(end, failure)];
+}
+
+function reasonOf(end: AttemptReport["end"], failure: Failure | undefined): string {
+  switch (end) {
+    case "failed":
+      return failure === undefined ? "not known: an older version of Baton" : summary(failure.message);
+    case "lost":
+      return "the lease ran out";
+    case "released":
+      return "given back, does not count";
+  }
 }

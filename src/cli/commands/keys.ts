@@ -31,13 +31,15 @@ async function keys(
   if (reports.length === 0) return printLine(after === undefined ? "No keys." : "No more keys.");
   for (const line of table(["KEY", "STATE", "WAITING", "DELAYED", "WORKER", "PAUSED"], reports.map(row)))
     printLine(line);
+  for (const { key, damage } of reports)
+    if (damage !== undefined) process.stderr.write(`${printable(key)} is damaged: ${printable(damage)}\n`);
   const last = reports.at(-1);
   if (reports.length === limit && last !== undefined) {
     process.stderr.write(`There may be more: --after ${printable(last.key)}\n`);
   }
 }
 
-function row({ key, state, waiting, delayed, running, paused }: KeyReport): (string | number)[] {
+function row({ key, state, waiting, delayed, running, paused, damage }: KeyReport): (string | number)[] {
   const worker = running === undefined ? "-" : printable(running.worker);
-  return [printable(key), state, waiting, delayed, worker, paused ? "paused" : "-"];
+  return [printable(key), damage === undefined ? state : "damaged", waiting, delayed, worker, paused ? "paused" : "-"];
 }

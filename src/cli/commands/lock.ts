@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { type Baton, type HeldLock, LockBusy, type LockOptions, parseDuration } from "../../index.ts";
+import { type Baton, type HeldLock, LockBusy, LockLost, type LockOptions, parseDuration } from "../../index.ts";
 import { endHelp, newCommand } from "../command.ts";
 import { countFlag, durationFlag, Flag, globalsOf } from "../flags.ts";
 import { Guard } from "../guard/guard.ts";
@@ -104,6 +104,7 @@ async function run(guard: Guard, program: Program, held: HeldLock, teller: LockT
   const end = await runUnderLock(guard, program, lockHeld);
   try {
     held.check();
+    if (!(await letGo(held, teller))) throw new LockLost(name, fence, "the store did not have it any more");
   } catch (error) {
     teller.tell("lost", { lock: name, fence });
     throw error;
@@ -111,6 +112,17 @@ async function run(guard: Guard, program: Program, held: HeldLock, teller: LockT
   const code = exitCodeOfCommand(end);
   process.exitCode = code;
   teller.tell("released", { lock: name, fence, code });
+}
+
+/** False: it was lost while the command ran. */
+async function letGo(held: HeldLock, teller: LockTeller): Promise<boolean> {
+  try {
+    return await held.release();
+  } catch (error) {
+    // No answer is no loss: by its lease the lock was held.
+    teller.hear({ type: "trouble", doing: `releasing lock ${held.name}`, error, failures: 1, forMs: 0 });
+    return true;
+  }
 }
 
 /** The first signal gives up waiting; the second does not wait for the store either. */

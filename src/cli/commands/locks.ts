@@ -2,11 +2,14 @@ import type { Command } from "commander";
 import type { LockReport } from "../../index.ts";
 import { endHelp, newCommand } from "../command.ts";
 import { globalsOf } from "../flags.ts";
-import { printJson, printLine } from "../output.ts";
+import { printJson, printLine, printWarning } from "../output.ts";
 import { printable, summary } from "../printable.ts";
 import { openExistingStore } from "../store.ts";
 import { table } from "../table.ts";
 import { ago, ahead } from "../times.ts";
+
+/** Named in a warning, for each lock. */
+const MOST_FOREIGN = 3;
 
 export function locksCommand(): Command {
   const command = newCommand("locks", "List the locks and elections of the store: who holds what, since when.").action(
@@ -28,6 +31,15 @@ async function locks(_flags: object, command: Command): Promise<void> {
   if (reports.length === 0) return printLine("No locks.");
   const head = ["LOCK", "HOLDER", "SINCE", "FENCE", "SLOTS", "WAITING", "DATA"];
   for (const line of table(head, reports.flatMap(rows))) printLine(line);
+  for (const { name, foreign } of reports) {
+    if (foreign === undefined) continue;
+    const found = foreign.slice(0, MOST_FOREIGN).join(", ");
+    const more = foreign.length > MOST_FOREIGN ? `, and ${foreign.length - MOST_FOREIGN} more` : "";
+    printWarning(
+      `where lock ${name} is kept, the store has what Baton did not write: ${found}${more}. ` +
+        "Those who lock by it, such as consul lock with its key .lock, are not kept out by Baton's locks.",
+    );
+  }
 }
 
 async function listAndClose(
@@ -56,7 +68,11 @@ function rows(report: LockReport): (string | number)[][] {
 }
 
 /** Why nobody gets a slot that is free. */
-function whyKept({ retiredUntil, delayedUntil }: LockReport): string | undefined {
+function whyKept(report: LockReport): string | undefined {
+  const { retiredUntil, delayedUntil, foreign, damage, holders, waiting, lastData } = report;
+  if (damage !== undefined) return "(damaged: see baton doctor)";
+  const isNothingElse = holders.length === 0 && (waiting ?? 0) === 0 && lastData === undefined;
+  if (foreign !== undefined && isNothingElse) return "(not Baton's)";
   if (retiredUntil !== undefined) return `(retired, free ${ahead(retiredUntil)})`;
   return delayedUntil === undefined ? undefined : `(lost, free ${ahead(delayedUntil)})`;
 }

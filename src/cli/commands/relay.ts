@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { InvalidInput } from "../../index.ts";
 import type { Relay, RelayEvent, RelaySettings } from "../../relay/index.ts";
 import { endHelp, newCommand } from "../command.ts";
 import { Flag, globalsOf } from "../flags.ts";
@@ -11,6 +12,7 @@ const LEAVE_MS = 2_000;
 interface RelayFlags {
   readonly config: string;
   readonly check?: true;
+  readonly connect?: true;
   readonly quiet?: true;
 }
 
@@ -22,7 +24,10 @@ export function relayCommand(): Command {
   )
     .usage("[options] --config <file>")
     .addOption(config.makeOptionMandatory())
-    .addOption(new Flag("--check", "only say what is wrong with the configuration", { variable: false }))
+    .addOption(new Flag("--check", "only say what is wrong with the configuration, or missing", { variable: false }))
+    .addOption(
+      new Flag("--connect", "with --check: ask whether queues, credentials and targets are there", { variable: false }),
+    )
     .addOption(new Flag("--quiet", "log only what went wrong"))
     .action(relay);
   return endHelp(command, {
@@ -34,22 +39,28 @@ export function relayCommand(): Command {
       "off and gives their messages back. A second one does so at once. SIGHUP reads the configuration again; one that is wrong is",
       "refused, and the relay goes on as it was. When nobody reads standard output any more, it stops as on SIGTERM.",
     ],
-    examples: ["baton relay --config relay.yaml --check", "baton relay --config relay.yaml"],
+    examples: [
+      "baton relay --config relay.yaml --check",
+      "baton relay --config relay.yaml --check --connect",
+      "baton relay --config relay.yaml",
+    ],
     exitCodes: [
-      "0 stopped as asked; with --check, the configuration is good",
-      "1 could not start, a delivery could not be ended, or nobody read the log any more",
+      "0 stopped as asked; with --check, nothing is wrong and nothing missing",
+      "1 could not start, --check found something, a delivery could not be ended, or nobody read the log any more",
     ],
   });
 }
 
-async function relay({ config, check, quiet }: RelayFlags, command: Command): Promise<void> {
+async function relay({ config, check, connect, quiet }: RelayFlags, command: Command): Promise<void> {
+  if (connect === true && check !== true)
+    throw new InvalidInput("--connect", true, "--check beside it: it is a part of the check");
   // Loaded here: the other commands do not pay for it.
   const { createRelay, eventFields, levelOf } = await import("../../relay/index.ts");
   const { readConfig } = await import("../../relay/config/read-config.ts");
   // A hang-up that comes before there is anything to reload must not end us: the configuration is being read anyhow.
   process.on("SIGHUP", () => undefined);
   const settings = await readConfig(config);
-  if (check === true) return describe(settings, globalsOf(command).json === true);
+  if (check === true) return await checkSettings(settings, connect === true, globalsOf(command).json === true);
   const log = (event: RelayEvent): void => {
     const level = levelOf(event);
     if (quiet !== true || level !== "info") printJson({ at: new Date().toISOString(), level, ...eventFields(event) });
@@ -108,17 +119,34 @@ async function untilStopped(
   }
 }
 
-function describe({ routes }: RelaySettings, json: boolean): void {
-  const found = routes.map(({ name, sources, processor, concurrency, choice }) => ({
+/** Says what the settings are, what is missing to run them, and, if asked, what does not answer. */
+async function checkSettings(settings: RelaySettings, connect: boolean, json: boolean): Promise<void> {
+  const { checkConnections, missingPackages, missingText } = await import("../../relay/index.ts");
+  const routes = settings.routes.map(({ name, sources, processor, concurrency, choice }) => ({
     route: name,
     sources: sources.map((source) => source.name),
     choice,
     concurrency,
     processor: processor.type,
   }));
-  if (json) return printJson({ routes: found });
-  for (const { route, sources, choice, concurrency, processor } of found) {
+  const { warnings = [] } = settings;
+  const missing = await missingPackages(settings);
+  // What is missing cannot be asked with.
+  const findings = connect && missing.length === 0 ? await checkConnections(settings) : [];
+  if (missing.length > 0 || findings.some(({ problem }) => problem !== undefined)) process.exitCode = 1;
+  if (json) {
+    const connections = connect ? { connections: findings } : {};
+    return printJson({ routes, warnings, missing, ...connections });
+  }
+  for (const { route, sources, choice, concurrency, processor } of routes) {
     const list = sources.map(printable).join(", ");
     printLine(`${printable(route)}: ${list} (${choice}) to a processor of type ${processor}, ${concurrency} at a time`);
   }
+  for (const warning of warnings) printLine(`warning: ${printable(warning)}`);
+  for (const { what, problem, remark } of findings) {
+    const rest = problem ?? remark;
+    const more = rest === undefined ? "" : `: ${printable(rest)}`;
+    printLine(`${problem === undefined ? "ok" : "not ok"}: ${printable(what)}${more}`);
+  }
+  if (missing.length > 0) printError(missingText(missing));
 }

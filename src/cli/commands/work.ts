@@ -1,12 +1,13 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { BatonError, parseDuration } from "../../index.ts";
+import { type Baton, BatonError, parseDuration, type Queue, type QueueReport, type RetryOptions } from "../../index.ts";
 import { endHelp, newCommand } from "../command.ts";
 import { countFlag, durationFlag, Flag, globalsOf } from "../flags.ts";
 import { Guard } from "../guard/guard.ts";
+import { othersIn } from "../known-queue.ts";
 import { openStore } from "../store.ts";
 import { programOf } from "../work/runnable.ts";
 import { runCommand } from "../work/run-command.ts";
-import { stopOnSignals } from "../work/stop-on-signals.ts";
+import { StopOnSignals } from "../work/stop-on-signals.ts";
 import { WorkTeller } from "../work/teller.ts";
 
 interface WorkFlags {
@@ -14,6 +15,8 @@ interface WorkFlags {
   readonly lease?: number;
   readonly attempts?: number;
   readonly backoff?: number;
+  readonly maxBackoff?: number;
+  readonly retryDelay?: number;
   readonly timeout?: number;
   readonly grace?: number;
   readonly name?: string;
@@ -42,6 +45,15 @@ export function workCommand(): Command {
     .addOption(countFlag("--attempts <n>", "how often an item is tried before it is a dead letter (default 5)"))
     .addOption(
       durationFlag("--backoff <time>", "the longest wait before the second attempt; doubles with each (default 1s)"),
+    )
+    .addOption(
+      durationFlag(
+        "--max-backoff <time>",
+        "the longest wait before any attempt (default 5m, or --backoff if that is more)",
+      ),
+    )
+    .addOption(
+      durationFlag("--retry-delay <time>", "a wait before each attempt that is always the same, instead of --backoff"),
     )
     .addOption(durationFlag("--timeout <time>", "the longest time for one run of the command (default: none)"))
     .addOption(
@@ -84,20 +96,14 @@ async function work(name: string, words: readonly string[], flags: WorkFlags, co
   const needs = "work needs a command to run for each item: baton work <queue> -- <command> [arguments...]";
   const program = programOf(words, command, needs);
   const globals = globalsOf(command);
-  const {
-    lease = DEFAULT_LEASE_MS,
-    grace = DEFAULT_GRACE_MS,
-    attempts,
-    backoff,
-    concurrency,
-    timeout,
-    name: workerName,
-  } = flags;
+  const { lease = DEFAULT_LEASE_MS, grace = DEFAULT_GRACE_MS, concurrency, timeout, name: workerName } = flags;
   const teller = new WorkTeller({ json: globals.json === true, quiet: flags.quiet === true });
+  using signals = new StopOnSignals({ graceMs: grace, say: (text) => teller.say(text), leave });
   await using baton = await openStore(globals, (event) => teller.tell(event));
   const queue = baton.queue(name);
-  // A queue that cannot be used is an error now, not a worker that waits.
-  await queue.levels();
+  const { found, isNew } = await findOrMake(baton, queue);
+  // Now: what can fail comes before the first command, which would be ended by it.
+  const others = isNew ? await othersIn(baton, name) : undefined;
   await using guard = new Guard({ leaseMs: lease, stdout: globals.json === true ? "stderr" : "inherit" });
   // A key that is taken before a command can start would lose time, or its lease, to the start of a process.
   await guard.ready();
@@ -105,27 +111,53 @@ async function work(name: string, words: readonly string[], flags: WorkFlags, co
   const worker = queue.work((item, held) => runCommand(guard, runnable, item, held), {
     lease,
     untilEmpty: flags.untilEmpty === true,
-    retry: { ...(attempts === undefined ? {} : { attempts }), ...(backoff === undefined ? {} : { backoff }) },
+    retry: retryOf(flags, command),
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(timeout === undefined ? {} : { timeout }),
     ...(workerName === undefined ? {} : { name: workerName }),
   });
-  teller.started(name, worker.name);
+  signals.started({ stop: (graceMs) => void worker.stop({ grace: graceMs }), kill: () => guard.killAll() });
+  teller.started(found, worker.name);
+  if (isNew) teller.made(name, others);
   if (baton.caution !== undefined) teller.say(`${baton.caution.detail} ${baton.caution.advice ?? ""}`);
-  using _stop = stopOnSignals({
-    stop: (graceMs) => void worker.stop({ grace: graceMs }),
-    kill: () => guard.killAll(),
-    graceMs: grace,
-    say: (text) => teller.say(text),
-  });
   const report = await worker.stopped;
   teller.stopped(report);
   if (report.abandoned > 0) {
     throw new BatonError(
       "STOPPING",
-      `${report.abandoned} command(s) could not be ended. Their keys are free again when their leases run out, and the attempt counts.`,
+      `${report.abandoned} item(s) were not settled: a command could not be ended, a lease was lost, or the store did not answer. ` +
+        "Their keys are free again when their leases run out, and the attempt counts.",
     );
   }
+  signals.ended();
+}
+
+/** Without a worker nothing runs that would have to come to an end, and a store that is waited for must not hold us. */
+function leave(): never {
+  process.exit();
+}
+
+/** A queue that cannot be used is an error now, not a worker that waits. */
+async function findOrMake(
+  baton: Baton,
+  queue: Queue<unknown>,
+): Promise<{ readonly found: QueueReport; readonly isNew: boolean }> {
+  const [before] = await baton.queues({ queue: queue.name });
+  return { found: await queue.status(), isNew: before === undefined };
+}
+
+/** Named as they are on the command line where they contradict one another. */
+function retryOf({ attempts, backoff, maxBackoff, retryDelay }: WorkFlags, command: Command): RetryOptions {
+  if (retryDelay !== undefined && (backoff !== undefined || maxBackoff !== undefined))
+    command.error("error: --retry-delay is a wait that is always the same; leave out --backoff and --max-backoff");
+  if (backoff !== undefined && maxBackoff !== undefined && backoff > maxBackoff)
+    command.error("error: --backoff is longer than --max-backoff, which is the longest wait before any attempt");
+  return {
+    ...(attempts === undefined ? {} : { attempts }),
+    ...(backoff === undefined ? {} : { backoff }),
+    ...(maxBackoff === undefined ? {} : { maxBackoff }),
+    ...(retryDelay === undefined ? {} : { delay: retryDelay }),
+  };
 }
 
 function parseCodes(text: string): readonly number[] {

@@ -14,7 +14,9 @@ const LONGEST_TELL_MS = 1_000;
 /** A guard that was told to end a command and does not answer for so long is halted or gone: we end it ourselves. */
 const GUARD_LATE_MS = 150;
 
-/** For the guard to end what is left, which it does within 5 s, and to leave. */
+/** What still runs when the guard is let go has so long after SIGTERM, or until its lease runs out if that is sooner. */
+const LAST_COMMANDS_MS = 5_000;
+/** For the guard to end what is left, and to leave. */
 const LEAVE_MS = 7_000;
 const UNKNOWN_LOOKS = 5;
 /** In the environment of a command: tells its processes from those of every other run, of whatever worker. */
@@ -55,6 +57,9 @@ export class Guard implements AsyncDisposable {
   #ready: PromiseWithResolvers<void> = Promise.withResolvers();
   #teller: NodeJS.Timeout | undefined;
   #runs = 0;
+  #isLeaving = false;
+  /** Called when the last of the commands is over. */
+  #onQuiet: (() => void) | undefined;
 
   constructor(options: GuardOptions) {
     this.#options = options;
@@ -73,6 +78,7 @@ export class Guard implements AsyncDisposable {
 
   /** Runs a command for as long as it may. When the signal fires, the command has `killAfterMs` to end. */
   run(request: CommandRequest, tenure: Tenure, killAfterMs: number): Promise<CommandEnd> {
+    if (this.#isLeaving) return Promise.resolve({ type: "not-started", code: "STOPPING", message: "its guard leaves" });
     const run = (this.#runs += 1);
     const { signal } = tenure;
     const end = (): void => this.#end(run, killAfterMs);
@@ -99,8 +105,13 @@ export class Guard implements AsyncDisposable {
     for (const run of this.#pending.keys()) this.#end(run, 0);
   }
 
-  /** Lets the guard go, which ends whatever it still has. */
+  /**
+   * Ends what is left, with the time that a command is given, and lets the guard go. The channel stays open until then:
+   * the guard takes its end for ours, and hears of leases that are renewed meanwhile.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isLeaving = true;
+    await this.#endAll();
     clearInterval(this.#teller);
     const guard = this.#process;
     if (guard === undefined || guard.exitCode !== null || guard.signalCode !== null) return;
@@ -109,6 +120,14 @@ export class Guard implements AsyncDisposable {
     await Promise.race([exited, wait(LEAVE_MS, undefined, { ref: false })]);
     // It may have a command that even the kernel cannot end; that is no reason to wait for ever.
     guard.unref();
+  }
+
+  async #endAll(): Promise<void> {
+    if (this.#pending.size === 0) return;
+    const quiet = Promise.withResolvers<void>();
+    this.#onQuiet = quiet.resolve;
+    for (const run of this.#pending.keys()) this.#end(run, LAST_COMMANDS_MS);
+    await Promise.race([quiet.promise, wait(LEAVE_MS, undefined, { ref: false })]);
   }
 
   #start(): ChildProcess {
@@ -145,6 +164,7 @@ export class Guard implements AsyncDisposable {
     if (this.#pending.size === 0) {
       clearInterval(this.#teller);
       this.#teller = undefined;
+      this.#onQuiet?.();
     }
     pending?.resolve(end);
   }

@@ -11,15 +11,20 @@ export interface QueueStatus extends QueueReport {
 const HEAD = ["QUEUE", "WAITING", "BY LEVEL", "DELAYED", "RUNNING", "DEAD", "PAUSED"];
 
 export function storeLines(reports: readonly QueueReport[]): readonly string[] {
-  return reports.length === 0 ? ["No queues yet. The first baton submit makes one."] : table(HEAD, reports.map(row));
+  if (reports.length === 0) return ["No queues yet. The first baton submit makes one."];
+  return [...table(HEAD, reports.map(row)), ...reports.flatMap(damageLines)];
 }
 
 export function queueLines(status: QueueStatus): readonly string[] {
-  const lines = [...table(HEAD, [row(status)])];
+  const lines = [...table(HEAD, [row(status)]), ...damageLines(status)];
   if (status.runs.length > 0) lines.push("", ...runLines(status.runs));
   const hidden = status.running - status.runs.length;
   if (hidden > 0 && status.runs.length > 0) lines.push(`… and ${hidden} more`);
   return lines;
+}
+
+function damageLines({ queue, damage }: QueueReport): readonly string[] {
+  return damage === undefined ? [] : [`${queue}: ${printable(damage)}`];
 }
 
 /** For a log: one line that says it all. */

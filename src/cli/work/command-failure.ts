@@ -3,7 +3,7 @@ import type { CommandEnd } from "../guard/messages.ts";
 /** EX_DATAERR of sysexits: the input is wrong, and stays wrong however often it is tried. */
 export const BAD_DATA = 65;
 
-/** The store keeps 2,000 characters of a message; what is said first must leave room for the end of stderr. */
+/** The store keeps 2,000 bytes of a message; what is said first must leave room for the end of stderr. */
 const LONGEST_TAIL = 1_800;
 
 /** A command did not succeed. `fatal` sends the item to the dead letters, as any error with that property does. */
@@ -60,5 +60,15 @@ function reason(code: string, message: string): string {
 }
 
 function withTail(message: string, stderr: string): string {
-  return stderr === "" ? message : `${message} It said:\n${stderr.slice(-LONGEST_TAIL)}`;
+  return stderr === "" ? message : `${message} It said:\n${endOf(stderr)}`;
+}
+
+/** As many of its last characters as fit, which in UTF-8 may be fewer than bytes. */
+function endOf(text: string): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= LONGEST_TAIL) return text;
+  let from = bytes.length - LONGEST_TAIL;
+  // In the middle of a character: on to the next.
+  while (((bytes[from] ?? 0) & 0xc0) === 0x80) from += 1;
+  return bytes.toString("utf8", from);
 }

@@ -1,4 +1,4 @@
-import { describeWarning, type Item, type StopReport, type BatonEvent } from "../../index.ts";
+import { describeWarning, type Item, type QueueReport, type StopReport, type BatonEvent } from "../../index.ts";
 import { openStandardError } from "../guard/standard-error.ts";
 import { printJson } from "../output.ts";
 import { printable, printableLines, summary } from "../printable.ts";
@@ -27,8 +27,19 @@ export class WorkTeller {
     else if (!this.#options.json && !this.#options.quiet) this.#tellPeople(event);
   }
 
-  started(queue: string, worker: string): void {
-    if (this.#watched) this.say(`working on ${queue} as ${printable(worker)}. Ctrl-C stops.`);
+  started(report: QueueReport, worker: string): void {
+    const { queue, waiting, delayed, running, paused } = report;
+    const at = Date.now();
+    if (this.#options.json) printJson({ event: "waiting", at, queue, worker, waiting, delayed, running, paused });
+    this.say(`working on ${queue} as ${printable(worker)}: ${stateOf(report)}. Ctrl-C stops.`);
+    if (paused) this.say(`queue ${queue} is paused: nothing begins until baton resume ${queue}`);
+  }
+
+  /** The queue was not there before. It may be misspelt: the sentence says what else may have been meant. */
+  made(queue: string, others = ""): void {
+    if (this.#options.json) printJson({ event: "queue-made", at: Date.now(), queue });
+    const undo = `If the name is a mistake: baton queue delete ${queue}`;
+    this.say(["this made the queue: there was none of that name.", others, undo].filter(Boolean).join(" "));
   }
 
   stopped(report: StopReport): void {
@@ -59,10 +70,20 @@ export class WorkTeller {
           event.item,
           event.why === "taken" ? "the store no longer has the lease" : "the lease ran out",
         );
+      case "discarded":
+        return this.#line("discarded", event.item, "its handler ended after the lease was lost");
+      case "wakes-back":
+        return this.#write(`baton: wake-ups are carried again, after ${roughly(event.afterMs)}`);
+      case "result-not-kept":
+      case "wakes-lost":
       case "stalled":
       case "trouble":
+      case "recovered":
+      case "failed":
       case "locked":
       case "unlocked":
+      case "lock-lost":
+      case "lock-foreign":
       case "session-lost":
       case "session-stalled":
       case "elected":
@@ -80,13 +101,18 @@ export class WorkTeller {
   }
 }
 
+function stateOf({ waiting, delayed, running }: QueueReport): string {
+  if (waiting + delayed + running === 0) return "it is empty, and waits for items";
+  return `${waiting} waiting, ${delayed} delayed, ${running} running`;
+}
+
 /** One event as JSON: what happened, when, and the item without its payload. */
 function eventFields(event: BatonEvent): object {
   const { type, ...rest } = event;
   const at = Date.now();
   if ("error" in rest) {
-    const { doing, error } = rest;
-    return { event: type, at, doing, message: error instanceof Error ? error.message : String(error) };
+    const { error, ...more } = rest;
+    return { event: type, at, ...more, message: error instanceof Error ? error.message : String(error) };
   }
   if (!("item" in rest)) return { event: type, at, ...rest };
   const { item, ...more } = rest;
