@@ -6,6 +6,7 @@ import { judge } from "./check.ts";
 import { figuresOf } from "./figures.ts";
 import type { Rule } from "./violation.ts";
 import {
+  cancelled,
   done,
   drained,
   effect,
@@ -97,14 +98,49 @@ const good: Readonly<Record<string, Facts>> = {
     drained(50),
     final("a", "done", 60),
   ],
+  "a run of three items, of which one is given back": [
+    submitted("a", 10, { id: "a" }),
+    submitted("b", 12, { id: "b" }),
+    submitted("c", 14, { id: "c" }),
+    granted("w1", "a", 1, 30, { behind: ["b", "c"] }),
+    effect("w1", "a", 1, 32),
+    effect("w1", "b", 1, 36),
+    settled("w1", "b", 1, 40, { done: ["a"] }),
+    done("w1", "c", 2, 50),
+    drained(70),
+    final("a", "done", 80),
+    final("b", "done", 81),
+    final("c", "done", 82),
+  ],
+  "a run whose second item takes long: a renewal tells of the first": [
+    submitted("a", 10, { id: "a" }),
+    submitted("b", 12, { id: "b" }),
+    granted("w1", "a", 1, 30, { behind: ["b"] }),
+    effect("w1", "a", 1, 32),
+    effect("w1", "b", 1, 36, { step: "began" }),
+    {
+      type: "renew",
+      at: 82,
+      by: "w1",
+      sentAt: 80,
+      key: "k",
+      fence: 1,
+      outcome: "ok",
+      since: 81,
+      ended: [{ item: "a", ending: "done" }],
+    },
+    effect("w1", "b", 1, 500),
+    settled("w1", "b", 1, 510),
+    drained(600),
+    final("a", "done", 610),
+    final("b", "done", 611),
+  ],
   "the next item before it is written that the one before is done, and both again after a crash": [
     submitted("a", 10),
     submitted("b", 12),
-    granted("w1", "a", 16, 30),
+    granted("w1", "a", 16, 30, { behind: ["b"] }),
     effect("w1", "a", 16, 32),
-    { type: "settle-sent", at: 35, by: "w1", item: "a", key: "k", fence: 16, ending: "done" },
-    granted("w1", "b", 17, 36),
-    effect("w1", "b", 17, 38),
+    effect("w1", "b", 16, 38),
     fault("kill", ["w1"], 41, 200),
     done("w2", "a", 32, 2_100),
     done("w2", "b", 33, 2_120),
@@ -230,18 +266,69 @@ const bad: Readonly<Record<string, readonly [rule: Rule, facts: Facts]>> = {
     "repeats",
     [submitted("a", 10), granted("w1", "a", 1, 30), done("w2", "a", 2, 2_100), drained(2_200)],
   ],
-  "more items again than may run ahead": [
+  "an item of a run that was taken back, and begun after that": [
+    "completed",
+    [
+      submitted("a", 10, { id: "a" }),
+      submitted("b", 12, { id: "b" }),
+      granted("w1", "a", 1, 30, { behind: ["b"] }),
+      effect("w1", "a", 1, 32),
+      cancelled("b", 34, "cancelled"),
+      effect("w1", "b", 1, 38),
+      settled("w1", "b", 1, 40, { done: ["a"] }),
+      drained(50),
+    ],
+  ],
+  "a run in another order": [
+    "ordered",
+    [
+      submitted("a", 10),
+      submitted("b", 12),
+      granted("w1", "b", 1, 500, { behind: ["a"] }),
+      effect("w1", "b", 1, 502),
+      effect("w1", "a", 1, 506),
+      settled("w1", "a", 1, 510, { done: ["b"] }),
+      drained(600),
+    ],
+  ],
+  "an item that its lease does not cover": [
+    "effects",
+    [
+      submitted("a", 10),
+      submitted("b", 12),
+      granted("w1", "a", 1, 30),
+      effect("w1", "a", 1, 32),
+      effect("w1", "b", 1, 36),
+      settled("w1", "a", 1, 40),
+      done("w1", "b", 2, 50),
+      drained(70),
+    ],
+  ],
+  "an item of a run that is done, and runs again": [
+    "completed",
+    [
+      submitted("a", 10),
+      submitted("b", 12),
+      granted("w1", "a", 1, 30, { behind: ["b"] }),
+      effect("w1", "a", 1, 32),
+      effect("w1", "b", 1, 36),
+      settled("w1", "b", 1, 40, { done: ["a"] }),
+      done("w2", "a", 2, 50, { attempt: 2 }),
+      drained(70),
+    ],
+  ],
+  "more items again than a lease covered": [
     "repeats",
     [
-      Array.from({ length: 14 }, (_, index) => submitted(`i${index}`, 10 + index)),
-      Array.from({ length: 14 }, (_, index) => [
-        granted("w1", `i${index}`, 16 + index, 30 + index * 4),
-        ...effect("w1", `i${index}`, 16 + index, 31 + index * 4),
-        ...settled("w1", `i${index}`, 16 + index, 33 + index * 4, { outcome: "unknown" }),
+      Array.from({ length: 70 }, (_, index) => submitted(`i${index}`, 10 + index)),
+      Array.from({ length: 70 }, (_, index) => [
+        granted("w1", `i${index}`, 16 + index, 30 + index),
+        ...effect("w1", `i${index}`, 16 + index, 30.3 + index),
+        ...settled("w1", `i${index}`, 16 + index, 30.6 + index, { outcome: "unknown" }),
       ]).flat(),
-      fault("kill", ["w1"], 100, 200),
-      Array.from({ length: 14 }, (_, index) => done("w2", `i${index}`, 64 + index, 2_100 + index * 12)).flat(),
-      drained(3_000),
+      fault("kill", ["w1"], 120, 200),
+      Array.from({ length: 70 }, (_, index) => done("w2", `i${index}`, 100 + index, 2_300 + index * 12)).flat(),
+      drained(4_000),
     ].flat(),
   ],
   "a queue that does not drain": ["drained", [...twoItems, drained(70_000)]],
@@ -281,9 +368,10 @@ test("a history of a hundred thousand facts is judged in seconds", () => {
     ...submitted(`i${index}`, 10 + index * 12),
     ...done("w1", `i${index}`, index + 1, 12 + index * 12),
   ]).flat();
-  const begun = performance.now();
+  const begun = process.cpuUsage();
   const { violations } = judge(history(facts, drained(200_000)));
   assert.deepEqual(violations, []);
-  // Anything quadratic in one key takes minutes.
-  assert.ok(performance.now() - begun < 10_000);
+  // Anything quadratic in one key takes minutes. Of the processor's time: what others take is not the checker's.
+  const seconds = process.cpuUsage(begun).user / 1e6;
+  assert.ok(seconds < 10, `judging took ${seconds.toFixed(1)} s of the processor's time`);
 });

@@ -43,11 +43,14 @@ export interface LeaseOptions {
   readonly attempt?: number;
   /** As the store calls it. */
   readonly id?: string;
+  /** The others that the lease covers. */
+  readonly behind?: readonly string[];
 }
 
 export function granted(by: string, item: string, fence: number, at: number, options: LeaseOptions = {}): Fact {
-  const { key = "k", level = "normal", since = at - 1, attempt = 1, id = "" } = options;
-  return { type: "grant", at, by, since, item, id, key, level, fence, attempt };
+  const { key = "k", level = "normal", since = at - 1, attempt = 1, id = "", behind } = options;
+  const grant = { type: "grant" as const, at, by, since, item, id, key, level, fence, attempt };
+  return behind === undefined ? grant : { ...grant, behind: behind.map((one) => ({ item: one, id: "", attempt: 1 })) };
 }
 
 export function renewed(by: string, fence: number, at: number, since: number = at - 1, key = "k"): Fact {
@@ -91,13 +94,16 @@ export function settled(
     readonly outcome?: Outcome;
     readonly key?: string;
     readonly delayMs?: number;
+    /** Items of its run that are done, too. */
+    readonly done?: readonly string[];
   } = {},
 ): readonly Fact[] {
-  const { ending = "done", outcome = "ok", key = "k", delayMs } = options;
+  const { ending = "done", outcome = "ok", key = "k", delayMs, done: before } = options;
   const delay = delayMs === undefined ? {} : { delayMs };
+  const ended = before === undefined ? {} : { ended: before.map((one) => ({ item: one, ending: "done" })) };
   return [
-    { type: "settle-sent", at, by, item, key, fence, ending, ...delay },
-    { type: "settle", at: at + 1, by, item, key, fence, ending, outcome },
+    { type: "settle-sent", at, by, item, key, fence, ending, ...delay, ...ended },
+    { type: "settle", at: at + 1, by, item, key, fence, ending, outcome, ...ended },
   ];
 }
 
@@ -149,7 +155,13 @@ export function exited(process: string, trouble: string, at: number): Fact {
 export function history(...facts: readonly (Fact | readonly Fact[])[]): readonly Fact[] {
   const all = [run, ...facts.flat()].toSorted((a, b) => a.at - b.at);
   const ids = new Map(all.flatMap((fact) => (fact.type === "submit-sent" ? [[fact.item, fact.id] as const] : [])));
-  const named = (fact: Fact): Fact =>
-    fact.type === "grant" && fact.id === "" ? { ...fact, id: ids.get(fact.item) ?? `@${fact.item}` } : fact;
+  const idOf = (item: string, id: string): string => (id === "" ? (ids.get(item) ?? `@${item}`) : id);
+  const named = (fact: Fact): Fact => {
+    if (fact.type !== "grant") return fact;
+    const grant = { ...fact, id: idOf(fact.item, fact.id) };
+    const { behind } = fact;
+    if (behind === undefined) return grant;
+    return { ...grant, behind: behind.map((one) => Object.assign({}, one, { id: idOf(one.item, one.id) })) };
+  };
   return all.map(named);
 }

@@ -33,11 +33,13 @@ export class ForgetsFences extends PassThrough {
 
   override async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     const grants = await super.claim(request);
-    return grants.map(({ item, lease }) => {
+    return grants.map((grant) => {
+      const { lease } = grant;
       this.#first ??= lease.fence;
       const handle = {};
       this.#real.set(handle, lease);
-      return { item, lease: { ...lease, handle, fence: Math.max(1, lease.fence - this.#first + 1) } };
+      const fence = Math.max(1, lease.fence - this.#first + 1);
+      return Object.assign({}, grant, { lease: Object.assign({}, lease, { handle, fence }) });
     });
   }
 
@@ -46,7 +48,7 @@ export class ForgetsFences extends PassThrough {
   }
 
   override settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
-    return super.settle(settlements.map(({ ending, lease }) => ({ ending, lease: this.#realOf(lease) })));
+    return super.settle(settlements.map((one) => Object.assign({}, one, { lease: this.#realOf(one.lease) })));
   }
 
   #realOf(lease: Lease): Lease {

@@ -20,10 +20,11 @@ export class EndsLeasesEarly extends PassThrough {
 export class LetsOthersPass extends PassThrough {
   override settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
     return super.settle(
-      settlements.map(({ lease, ending }) => ({
-        lease,
-        ending: ending.type === "retry" ? { ...ending, place: "yield" as const } : ending,
-      })),
+      settlements.map((one) =>
+        one.ending.type === "retry"
+          ? Object.assign({}, one, { ending: { ...one.ending, place: "yield" as const } })
+          : one,
+      ),
     );
   }
 }
@@ -32,10 +33,9 @@ export class LetsOthersPass extends PassThrough {
 export class DropsDeadLetters extends PassThrough {
   override settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
     return super.settle(
-      settlements.map(({ lease, ending }) => ({
-        lease,
-        ending: ending.type === "dead" ? { type: "done" as const } : ending,
-      })),
+      settlements.map((one) =>
+        one.ending.type === "dead" ? Object.assign({}, one, { ending: { type: "done" as const } }) : one,
+      ),
     );
   }
 }

@@ -1,5 +1,5 @@
 /** What will happen, and when: drawn from the seed before the run begins, so that the seed alone tells the story. */
-import { Random } from "../../test/simulation/random.ts";
+import { Random } from "../../test/kit/random.ts";
 import type { Store } from "../scene.ts";
 import type { Settings } from "../settings.ts";
 

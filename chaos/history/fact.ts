@@ -98,6 +98,14 @@ export interface Granted extends Entry {
   readonly level: string;
   readonly fence: number;
   readonly attempt: number;
+  /** The others that the lease covers, in order. Left out: there are none. */
+  readonly behind?: readonly { readonly item: string; readonly id: string; readonly attempt: number }[];
+}
+
+/** An item of a run that ended before the one that ran then. */
+export interface EndedItem {
+  readonly item: string;
+  readonly ending: string;
 }
 
 export interface Renewed extends Entry {
@@ -106,12 +114,14 @@ export interface Renewed extends Entry {
   readonly key: string;
   readonly fence: number;
   readonly outcome: Outcome;
+  readonly ended?: readonly EndedItem[];
   /** Where the deadline counts from now. */
   readonly since?: number;
 }
 
 interface SettleEntry extends Entry {
   readonly item: string;
+  readonly ended?: readonly EndedItem[];
   readonly key: string;
   readonly fence: number;
   readonly ending: string;

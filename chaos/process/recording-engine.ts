@@ -3,13 +3,14 @@ import { BatonError, type Engine } from "../../src/index.ts";
 import type * as port from "../../src/index.ts";
 import { PassThrough } from "../../test/pass-through.ts";
 import { now } from "../history/clock.ts";
-import type { Outcome } from "../history/fact.ts";
+import type { EndedItem, Outcome } from "../history/fact.ts";
 import type { Recorder } from "../history/recorder.ts";
 import { itemOf } from "./item-of.ts";
 
 export class RecordingEngine extends PassThrough {
   readonly #record: Recorder;
-  readonly #items = new Map<unknown, string>();
+  /** By the name of the lease: the items of its run of which the store has not heard that they ended. */
+  readonly #runs = new Map<string, readonly Named[]>();
   #calls = 0;
 
   constructor(inner: Engine, record: Recorder) {
@@ -58,41 +59,46 @@ export class RecordingEngine extends PassThrough {
 
   override async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     const grants = await super.claim(request);
-    for (const { lease, item } of grants) {
+    for (const { lease, item, behind = [] } of grants) {
       const { fence, key, since } = lease;
-      const { level, attempt, id } = item;
-      const name = itemOf(item.payload);
-      this.#items.set(lease.handle, name);
-      this.#record({ type: "grant", since: since.monotonic, item: name, id, key, level, fence, attempt });
+      const first = named(item);
+      const covered = behind.map(named);
+      this.#runs.set(nameOf(lease), [first, ...covered]);
+      const granted = { type: "grant" as const, since: since.monotonic, ...first, key, level: item.level, fence };
+      this.#record(covered.length === 0 ? granted : { ...granted, behind: covered });
     }
     return grants;
   }
 
   override async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
     const sentAt = now();
+    const asked = renewals.map(({ lease, ended = [] }) => {
+      const { key, fence } = lease;
+      return { type: "renew" as const, sentAt, key, fence, ...this.#ended(lease, ended) };
+    });
     try {
       const results = await super.renew(renewals);
-      for (const [index, { lease }] of renewals.entries()) {
+      for (const [index, entry] of asked.entries()) {
         const result = results[index];
-        const { key, fence } = lease;
-        if (result?.ok === true) {
-          this.#record({ type: "renew", sentAt, key, fence, outcome: "ok", since: result.since.monotonic });
-        } else this.#record({ type: "renew", sentAt, key, fence, outcome: "fail" });
+        const renewal = renewals[index];
+        if (result?.ok === true && renewal !== undefined) {
+          this.#record({ ...entry, outcome: "ok", since: result.since.monotonic });
+          this.#forget(renewal);
+        } else this.#record({ ...entry, outcome: "fail" });
       }
       return results;
     } catch (error) {
       const { outcome } = failed(error);
-      for (const { lease } of renewals) {
-        this.#record({ type: "renew", sentAt, key: lease.key, fence: lease.fence, outcome });
-      }
+      for (const entry of asked) this.#record({ ...entry, outcome });
       throw error;
     }
   }
 
   override async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
-    const entries = settlements.map(({ lease, ending }) => {
-      const { key, fence, handle } = lease;
-      return { item: this.#items.get(handle) ?? "", key, fence, ending: ending.type };
+    const entries = settlements.map(({ lease, ended = [], ending }) => {
+      const { key, fence } = lease;
+      const item = this.#runs.get(nameOf(lease))?.find(({ id }) => !ended.some((one) => one.id === id))?.item ?? "";
+      return { item, key, fence, ending: ending.type, ...this.#ended(lease, ended) };
     });
     for (const [index, entry] of entries.entries()) {
       const ending = settlements[index]?.ending;
@@ -103,7 +109,8 @@ export class RecordingEngine extends PassThrough {
       const results = await super.settle(settlements);
       for (const [index, entry] of entries.entries()) {
         this.#record({ type: "settle", ...entry, outcome: results[index] === "settled" ? "ok" : "fail" });
-        this.#items.delete(settlements[index]?.lease.handle);
+        const lease = settlements[index]?.lease;
+        if (lease !== undefined) this.#runs.delete(nameOf(lease));
       }
       return results;
     } catch (error) {
@@ -111,6 +118,35 @@ export class RecordingEngine extends PassThrough {
       throw error;
     }
   }
+
+  /** By the run's own names. Left out where there is nothing to say. */
+  #ended(lease: port.Lease, ended: readonly port.EndedItem[]): { readonly ended?: readonly EndedItem[] } {
+    if (ended.length === 0) return {};
+    const run = this.#runs.get(nameOf(lease)) ?? [];
+    const itemOfId = (id: string): string => run.find((one) => one.id === id)?.item ?? "";
+    return { ended: ended.map(({ id, ending }) => ({ item: itemOfId(id), ending: ending.type })) };
+  }
+
+  /** The store has heard of these: the next report is about those behind them. */
+  #forget({ lease, ended = [] }: port.Renewal): void {
+    const left = this.#runs.get(nameOf(lease))?.filter(({ id }) => !ended.some((one) => one.id === id));
+    if (left !== undefined) this.#runs.set(nameOf(lease), left);
+  }
+}
+
+/** Its handle is the engine's own affair, and need not tell it from others. */
+function nameOf({ key, fence }: port.Lease): string {
+  return `${fence} ${key}`;
+}
+
+interface Named {
+  readonly item: string;
+  readonly id: string;
+  readonly attempt: number;
+}
+
+function named({ id, attempt, payload }: port.Item): Named {
+  return { item: itemOf(payload), id, attempt };
 }
 
 function failed(error: unknown): { readonly outcome: Outcome; readonly error: string } {

@@ -1,7 +1,7 @@
 /** A submitter process: items for uneven keys, at three levels, with and without ids, one by one and in bursts. */
 import { setTimeout as wait } from "node:timers/promises";
 import { BatonError, connect } from "../../src/index.ts";
-import { Random } from "../../test/simulation/random.ts";
+import { Random } from "../../test/kit/random.ts";
 import { recorder } from "../history/recorder.ts";
 import { type Job, LEVELS, QUEUE } from "../scene.ts";
 import { openEngine } from "./open-engine.ts";

@@ -30,12 +30,12 @@ test("a ratio is taken round by round, so that a machine that slows down for bot
 });
 
 test("a difference is a tie when it is small and does not come again, or when rounds disagree", () => {
-  assert.equal(isTie(summarize([1.3])), true);
+  assert.equal(isTie(summarize([1.3])), true, "one figure decides nothing");
   assert.equal(isTie(summarize([1.3, 1.2, 1.4])), false);
   assert.equal(isTie(summarize([0.7, 0.8, 0.75])), false);
   assert.equal(isTie(summarize([1.05, 1.2, 1.4])), true);
   assert.equal(isTie(summarize([0.9, 3, 3])), true);
-  assert.equal(isTie(summarize([2])), false);
+  assert.equal(isTie(summarize([2])), false, "a large difference is no tie");
   assert.equal(formatRatio(summarize([0.9, 3, 3])), "≈ 3.0 × (0.90 – 3.0)");
 });
 

@@ -10,7 +10,10 @@ export function completed(evidence: Evidence): readonly Violation[] {
 function afterItWasTakenBack({ cancels, leasesByItem, time }: Evidence): readonly Violation[] {
   return [...cancels].flatMap(([item, answers]) => {
     const over = answers.find(({ result }) => result === "cancelled" || result === "ended");
-    const again = (leasesByItem.get(item) ?? []).find(({ since }) => over !== undefined && since > over.at);
+    // Of what a lease covers, and is not begun, nobody is told that it is taken back.
+    const again = (leasesByItem.get(item) ?? []).find(
+      ({ place, since, grantedAt }) => over !== undefined && (place === 0 ? since : grantedAt) > over.at,
+    );
     if (over === undefined || again === undefined) return [];
     const text =
       `${item} of ${again.key} was given to ${again.by} (fence ${again.fence}) at ${time(again.grantedAt)}, ` +

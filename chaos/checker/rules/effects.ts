@@ -42,12 +42,14 @@ function lowerFences({ judged, time }: Evidence): readonly Violation[] {
 /** Nothing is done without a lease; and who is refused by the register while it may still trust its lease was not alone. */
 function ofLeases({ judged, leases, rules, time }: Evidence): readonly Violation[] {
   const byName = new Map<string, Lease>();
-  for (const lease of leases) byName.set(`${lease.by} ${lease.fence} ${lease.key}`, lease);
+  for (const lease of leases) byName.set(`${lease.by} ${lease.fence} ${lease.key} ${lease.item}`, lease);
+  const others = new Map(leases.map((lease) => [`${lease.by} ${lease.fence} ${lease.key}`, lease]));
   return judged.flatMap(({ accepted, at, fence, highest, item, key, worker }) => {
     const tell = (text: string): readonly Violation[] => [{ rule: "effects", key, at, text }];
-    const lease = byName.get(`${worker} ${fence} ${key}`);
-    if (lease?.item !== item) {
-      const had = lease === undefined ? "which it had not been given" : `which it had been given for ${lease.item}`;
+    const lease = byName.get(`${worker} ${fence} ${key} ${item}`);
+    if (lease === undefined) {
+      const other = others.get(`${worker} ${fence} ${key}`);
+      const had = other === undefined ? "which it had not been given" : `which it had been given for ${other.item}`;
       return tell(`${worker} worked on ${item} of ${key} at ${time(at)} under fence ${fence}, ${had}.`);
     }
     const deadline = deadlineAt(lease, at, rules);

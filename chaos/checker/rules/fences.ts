@@ -3,7 +3,8 @@ import { byKey, isLive, type Lease } from "../lease.ts";
 import type { Violation } from "../violation.ts";
 
 export function fences({ leases, time }: Evidence): readonly Violation[] {
-  return byKey(leases).flatMap((ofKey) =>
+  // The items of a run share a fence.
+  return byKey(leases.filter(({ place }) => place === 0)).flatMap((ofKey) =>
     [
       givenTwice(ofKey, time),
       // A worker may hear late of a lease that was over by then; the others were given in the order in which they were heard of.

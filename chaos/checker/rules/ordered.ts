@@ -1,5 +1,5 @@
 import type { Evidence, Submitted } from "../evidence.ts";
-import { byKey, type Lease } from "../lease.ts";
+import { byKey, type Lease, ranBefore } from "../lease.ts";
 import type { Violation } from "../violation.ts";
 import { places } from "./places.ts";
 
@@ -56,7 +56,7 @@ function batches(line: readonly Ran[], time: Evidence["time"]): readonly Violati
   return [...Map.groupBy(line, ({ by, call }) => `${by} ${call}`).values()].flatMap((batch) =>
     batch.slice(1).flatMap((after, index) => {
       const before = batch[index];
-      if (before === undefined || before.first.fence < after.first.fence) return [];
+      if (before === undefined || ranBefore(before.first, after.first)) return [];
       const text =
         `${after.item} ran before ${before.item} (${before.key}, ${before.level}; fences ${after.first.fence} and ${before.first.fence}), ` +
         `although it stood behind it in the call of ${time(before.sentAt)}.`;
@@ -92,10 +92,10 @@ function compare(
   let index = 0;
   for (const late of behind.toSorted((a, b) => begin(a) - begin(b))) {
     for (let next = accepted[index]; (next?.acceptedAt ?? Infinity) < begin(late); next = accepted[index]) {
-      if (next !== undefined && (last === undefined || next.first.fence > last.first.fence)) last = next;
+      if (next !== undefined && (last === undefined || ranBefore(last.first, next.first))) last = next;
       index += 1;
     }
-    if (last === undefined || last.first.fence <= late.first.fence) continue;
+    if (last === undefined || !ranBefore(late.first, last.first)) continue;
     found.push({ rule: "ordered", key: late.key, at: late.first.grantedAt, text: tell(last, late) });
   }
   return found;

@@ -44,7 +44,9 @@ function passed(ofKey: readonly Lease[], levels: readonly string[], time: Eviden
 }
 
 /** The worker of the one was done with it, as far as it knew, when it was given the other. That it was too late with that it may have heard afterwards. */
-function wentOn(before: Lease, { by, grantedAt }: Lease): boolean {
+function wentOn(before: Lease, { by, fence, grantedAt }: Lease): boolean {
+  // Items of one run, and the store was not told of them before the lease was lost.
+  if (before.by === by && before.fence === fence) return true;
   if (before.by !== by || before.ending === undefined || !ENDS.has(before.ending)) return false;
   return (before.releasedAt ?? Infinity) <= grantedAt && grantedAt <= (before.refusedAt ?? Infinity);
 }

@@ -26,7 +26,8 @@ export function pickUpsOf({ leases, submitted, troubles }: Evidence): readonly P
       const acceptedAt = submitted.get(lease.item)?.acceptedAt;
       const freeAt =
         before === undefined ? -Infinity : before.settled?.outcome === "ok" ? before.settled.at : undefined;
-      if (!isFirst || acceptedAt === undefined || freeAt === undefined) return [];
+      // A further item of a run has not been waited for.
+      if (!isFirst || lease.place > 0 || acceptedAt === undefined || freeAt === undefined) return [];
       const readyAt = Math.max(acceptedAt, freeAt);
       // Also of others: a worker that is stopped may have been offered the key just before, and keeps it for a moment.
       const isDisturbed =

@@ -11,9 +11,14 @@ export function stale({ leases, rules, time }: Evidence): readonly Violation[] {
     // Of all leases with a higher fence, the one that was heard of first.
     const found: Violation[] = [];
     let next: Lease | undefined;
+    let heard: Lease | undefined;
+    let fence: number | undefined;
     for (const lease of byFence.toReversed()) {
+      // The items of a run share a lease.
+      if (lease.fence !== fence) next = heard;
+      fence = lease.fence;
       if (next !== undefined) found.push(...lateRenewals(lease, next, time), ...lateEnd(lease, next, time));
-      if (next === undefined || lease.grantedAt < next.grantedAt) next = lease;
+      if (heard === undefined || lease.grantedAt < heard.grantedAt) heard = lease;
     }
     return found;
   });

@@ -1,5 +1,0 @@
-/** Half a minute of the chaos run on a real server. BATON_SEED repeats a run's faults. */
-import { test } from "node:test";
-import { assertGood } from "./assert-good.ts";
-
-test("nats: no fault breaks a promise", { timeout: 120_000 }, (context) => assertGood("nats", context));
