@@ -2,14 +2,15 @@ import type { BrokenEngine } from "./broken-engine.ts";
 import { holdsApart, overlooksLeases } from "./g01-exclusive.ts";
 import { keepsLossesToItself, settlesByKey } from "./g02-fenced.ts";
 import { forgetsAtRestart } from "./g03-durable.ts";
-import { forgetsTheCancelled, losesSubmissions } from "./g04-accounted.ts";
+import { deletesWhatIsNotEmpty, forgetsTheCancelled, losesSubmissions } from "./g04-accounted.ts";
 import { retriesLater, swapsEntries } from "./g05-ordered.ts";
 import { oneAtATime } from "./g06-independent.ts";
 import { polls } from "./g07-prompt.ts";
 import { ignoresLevels, starves } from "./g08-urgent.ts";
 import { forgetsIds } from "./g09-idempotent.ts";
 import { foldsKeys, ignoresLimits } from "./g10-bounded.ts";
-import { hidesAttempts, leaksLeases } from "./g11-honest.ts";
+import { forgetsAtTheEnd, forgetsFailures, hidesAttempts, hidesMissingResults, leaksLeases } from "./g11-honest.ts";
+import { brokenRuns } from "./runs.ts";
 
 /** At least one for each guarantee. */
 export const brokenEngines: readonly BrokenEngine[] = [
@@ -20,6 +21,7 @@ export const brokenEngines: readonly BrokenEngine[] = [
   forgetsAtRestart,
   losesSubmissions,
   forgetsTheCancelled,
+  deletesWhatIsNotEmpty,
   swapsEntries,
   retriesLater,
   oneAtATime,
@@ -31,4 +33,8 @@ export const brokenEngines: readonly BrokenEngine[] = [
   foldsKeys,
   leaksLeases,
   hidesAttempts,
+  forgetsFailures,
+  forgetsAtTheEnd,
+  hidesMissingResults,
+  ...brokenRuns,
 ];

@@ -14,7 +14,7 @@ class SettlesByKey extends PassThrough {
 
   override settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
     return super.settle(
-      settlements.map(({ lease, ending }) => ({ lease: this.#current.get(nameOf(lease)) ?? lease, ending })),
+      settlements.map((one) => Object.assign({}, one, { lease: this.#current.get(nameOf(one.lease)) ?? one.lease })),
     );
   }
 }

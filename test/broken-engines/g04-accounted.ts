@@ -1,4 +1,5 @@
 import type {
+  DeleteQueueRequest,
   ItemReport,
   ItemRequest,
   Outcome,
@@ -50,4 +51,17 @@ export const forgetsTheCancelled: BrokenEngine = brokenEngine(
   "G4",
   "forgets what was cancelled",
   () => (inner) => new ForgetsTheCancelled(inner),
+);
+
+/** Takes every deletion for one by force. */
+class DeletesWhatIsNotEmpty extends PassThrough {
+  override deleteQueue({ queue }: DeleteQueueRequest): Promise<boolean> {
+    return super.deleteQueue({ queue, force: true });
+  }
+}
+
+export const deletesWhatIsNotEmpty: BrokenEngine = brokenEngine(
+  "G4",
+  "deletes queues that are not empty",
+  () => (inner) => new DeletesWhatIsNotEmpty(inner),
 );

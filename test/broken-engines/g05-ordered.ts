@@ -12,7 +12,7 @@ class SwapsEntries extends PassThrough {
 /** Sends an item that failed to the back, whatever the queue says. */
 class RetriesLater extends PassThrough {
   override settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
-    return super.settle(settlements.map(({ lease, ending }) => ({ lease, ending: yielding(ending) })));
+    return super.settle(settlements.map((one) => Object.assign({}, one, { ending: yielding(one.ending) })));
   }
 }
 

@@ -1,4 +1,13 @@
-import type { ClaimRequest, Grant } from "../../src/engine/port.ts";
+import type {
+  ClaimRequest,
+  Grant,
+  ItemReport,
+  ItemRequest,
+  Outcome,
+  OutcomeRequest,
+  Settlement,
+  SettleResult,
+} from "../../src/engine/port.ts";
 import { type BrokenEngine, brokenEngine } from "./broken-engine.ts";
 import { PassThrough } from "../pass-through.ts";
 
@@ -14,7 +23,40 @@ class LeaksLeases extends PassThrough {
 class HidesAttempts extends PassThrough {
   override async claim(request: ClaimRequest): Promise<readonly Grant[]> {
     const grants = await super.claim(request);
-    return grants.map(({ lease, item }) => ({ lease, item: Object.assign({}, item, { attempt: 1 }) }));
+    return grants.map((grant) => Object.assign({}, grant, { item: Object.assign({}, grant.item, { attempt: 1 }) }));
+  }
+}
+
+/** Counts attempts, and forgets how they ended. */
+class ForgetsFailures extends PassThrough {
+  override async find(request: ItemRequest): Promise<ItemReport | undefined> {
+    const report = await super.find(request);
+    if (report === undefined) return undefined;
+    const { failure: _failure, attempts: _attempts, ...rest } = report;
+    return rest;
+  }
+}
+
+/** Has what came to nothing while the item lives, and drops it with the item. */
+class ForgetsAtTheEnd extends PassThrough {
+  override async outcome(request: OutcomeRequest): Promise<Outcome | undefined> {
+    const outcome = await super.outcome(request);
+    if (outcome === undefined) return undefined;
+    const { attempts: _, ...rest } = outcome;
+    return rest;
+  }
+}
+
+/** Takes an item whose result was not kept for one that had none. */
+class HidesMissingResults extends PassThrough {
+  override settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
+    return super.settle(
+      settlements.map((one) =>
+        one.ending.type === "done" && one.ending.resultMissing !== undefined
+          ? Object.assign({}, one, { ending: { type: "done" } })
+          : one,
+      ),
+    );
   }
 }
 
@@ -27,4 +69,19 @@ export const hidesAttempts: BrokenEngine = brokenEngine(
   "G11",
   "hides that an item came before",
   () => (inner) => new HidesAttempts(inner),
+);
+export const forgetsFailures: BrokenEngine = brokenEngine(
+  "G11",
+  "forgets why an item that waits has failed",
+  () => (inner) => new ForgetsFailures(inner),
+);
+export const forgetsAtTheEnd: BrokenEngine = brokenEngine(
+  "G11",
+  "forgets the failures of what has ended",
+  () => (inner) => new ForgetsAtTheEnd(inner),
+);
+export const hidesMissingResults: BrokenEngine = brokenEngine(
+  "G11",
+  "hides that a result was not kept",
+  () => (inner) => new HidesMissingResults(inner),
 );
