@@ -1,21 +1,26 @@
 import assert from "node:assert/strict";
-import { randomInt } from "node:crypto";
-import { performance } from "node:perf_hooks";
 import { describe, test } from "node:test";
+import { draw } from "./kit/draw.ts";
+import { Seeds, seedTimeoutMs } from "./kit/seeds.ts";
 import { drawPlan, type Plan } from "./nats-simulation/plan.ts";
 import { PLANTED_BUGS } from "./nats-simulation/planted.ts";
 import { runInThreads } from "./nats-simulation/pool.ts";
 import { describeFailure, describeTotals } from "./nats-simulation/report.ts";
 import { runPlans, runSeeds, traceSeed } from "./nats-simulation/run.ts";
 import { BRIEF_SCRIPTS, SCRIPTS, spread, SWEEPS } from "./nats-simulation/scripts.ts";
+import { Random } from "./kit/random.ts";
 import { countImmediates } from "./simulation/turns.ts";
 
-const SEEDS = 4_000;
-/** On a slow or busy machine fewer seeds are run, and their number is printed. */
-const LONGEST_MS = 5_000;
-/** Of the variations of a script or a sweep, drawn anew each time: all of them take a minute and a half. */
-const SCRIPTED_AT_A_TIME = 10;
-const SWEPT_AT_A_TIME = 20;
+const BOUNDS = { seeds: 4_000, longestMs: 5_000 };
+/** Fewer say nothing about the rare faults. */
+const FEWEST = 20;
+/** Of the variations of a script or a sweep, drawn by the seed: all of them take a minute and a half. */
+const SCRIPTED_AT_A_TIME = draw.isAll ? 1 : 10;
+const SWEPT_AT_A_TIME = draw.isAll ? 1 : 20;
+/** One number draws the variations of all scripts and sweeps. */
+const DRAWN_BY = new Seeds(BOUNDS).from;
+const drawn = new Random(DRAWN_BY);
+/** From a seed on that is always the same: how soon a flaw is found is known, and a test of the checker is no lottery. */
 const SEEDS_PER_PLANTED_BUG = 300;
 /** Side by side. */
 const TOGETHER = 20;
@@ -26,16 +31,18 @@ const PLANTED_TOGETHER = 3;
 countImmediates();
 
 describe("simulation of the NATS engine", () => {
-  test("every guarantee holds, whatever goes wrong", async (context) => {
-    const begun = performance.now();
+  test("every guarantee holds, whatever goes wrong", { timeout: seedTimeoutMs(120_000) }, async (context) => {
+    const seeds = new Seeds(BOUNDS);
     const total = await runInThreads({
-      from: Number(process.env["BATON_SEED"] ?? 1),
-      seeds: SEEDS,
-      goOn: ({ failures }) => failures.length === 0 && performance.now() - begun < LONGEST_MS,
+      from: seeds.from,
+      seeds: seeds.count,
+      goOn: ({ failures }) => failures.length === 0 && seeds.goOn(),
     });
-    for (const line of describeTotals(total, performance.now() - begun).split("\n")) context.diagnostic(line);
+    seeds.tell(context, "the simulation of the NATS engine", total.seeds);
+    for (const line of describeTotals(total, seeds.elapsedMs).split("\n")) context.diagnostic(line);
     assert.deepEqual(total.failures.map(describeFailure), []);
-    assert.ok(total.seeds >= SEEDS / 200, `only ${total.seeds} seeds were run`);
+    if (seeds.count < FEWEST) return;
+    assert.ok(total.seeds >= FEWEST, `only ${total.seeds} seeds were played`);
     for (const kind of ["crash", "stop", "cut", "server restart", "request lost", "reply lost", "slow"])
       assert.ok((total.faults[kind] ?? 0) > total.seeds / 100, `hardly any fault of kind: ${kind}`);
   });
@@ -51,8 +58,8 @@ describe("simulation of the NATS engine", () => {
 
   for (const { name, plans } of [...SCRIPTS, ...BRIEF_SCRIPTS]) {
     test(name, async (context) => {
-      const first = randomInt(SCRIPTED_AT_A_TIME);
-      context.diagnostic(`one in ${SCRIPTED_AT_A_TIME}, from number ${first + 1} on`);
+      const first = drawn.between(0, SCRIPTED_AT_A_TIME - 1);
+      context.diagnostic(`one in ${SCRIPTED_AT_A_TIME}, from number ${first + 1} on, BATON_SEED=${DRAWN_BY}`);
       await playAll(plans.filter((_, index) => index % SCRIPTED_AT_A_TIME === first));
     });
   }
@@ -63,8 +70,8 @@ describe("simulation of the NATS engine", () => {
       const count = calm?.interfered ?? 0;
       context.diagnostic(`${count} messages`);
       assert.ok(count > 3, `only ${count} messages to interfere with`);
-      const first = randomInt(SWEPT_AT_A_TIME);
-      context.diagnostic(`one in ${SWEPT_AT_A_TIME}, from number ${first + 1} on`);
+      const first = drawn.between(0, SWEPT_AT_A_TIME - 1);
+      context.diagnostic(`one in ${SWEPT_AT_A_TIME}, from number ${first + 1} on, BATON_SEED=${DRAWN_BY}`);
       await playAll(spread(sweep, count).filter((_, index) => index % SWEPT_AT_A_TIME === first));
     });
   }

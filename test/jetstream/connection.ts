@@ -85,6 +85,14 @@ export class Connection implements Wire {
         this.#subscribers.delete(id);
         this.#tell((session) => session.subscriptions.delete(id));
       },
+      drain: () => {
+        // Its confirmation comes behind all that the server has sent to it.
+        this.#tell((session) => {
+          session.subscriptions.delete(id);
+          this.#fromServer.put(0, () => this.#hand(() => this.#subscribers.delete(id)));
+        });
+        if (this.#session === undefined) this.#subscribers.delete(id);
+      },
     };
   }
 

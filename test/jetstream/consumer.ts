@@ -1,13 +1,16 @@
 /** A pull consumer: hands each message of its filter to one who waits, again if no acknowledgement comes in time. */
 import type { Clock } from "../../src/domain/clock.ts";
+import { AckFloor, type Delivered } from "./ack-floor.ts";
 import { Alarm } from "./alarm.ts";
 import { type ConsumerConfig, filtersOf } from "./consumer-config.ts";
 import { nanosToMs, writeNanos, writeTime } from "./formats.ts";
 import { writeHeaders } from "./headers.ts";
 import type { Message } from "./messages.ts";
+import { PendingCount } from "./pending-count.ts";
 import { PullRequest, readPull } from "./pull-request.ts";
 import type { Stream } from "./stream.ts";
-import { matches, overlap } from "./subjects.ts";
+import { includes, matches } from "./subjects.ts";
+import { type ConsumerState, WrittenAcks } from "./written-acks.ts";
 
 /** The part of the server that a consumer needs. */
 export interface Outlet {
@@ -23,13 +26,21 @@ export interface Sent {
   readonly headers?: Uint8Array | undefined;
 }
 
-interface Pending {
+/** What a purge or a rollup did. */
+export interface Purged {
+  readonly pattern: string;
+  readonly removed: readonly Message[];
+  /** The consumers count anew. Else a single message is told to those whose filter includes the pattern. */
+  readonly recounted: boolean;
+}
+
+interface Pending extends Delivered {
   deliveries: number;
   /** By the monotonic clock. */
   dueAt: number;
 }
 
-interface Forgettable {
+interface Forgettable extends Delivered {
   readonly at: number;
   readonly message: Message;
   readonly deliveries: number;
@@ -49,11 +60,13 @@ export class Consumer {
   readonly #pending = new Map<number, Pending>();
   /** Matching messages that were never delivered, in order. */
   readonly #fresh = new Set<number>();
+  readonly #count: PendingCount;
   #again: number[] = [];
   #waiting: PullRequest[] = [];
   #delivered = 0;
   #nextSequence: number;
-  #floor = 0;
+  readonly #floor: AckFloor;
+  readonly #written: WrittenAcks;
   #lastActiveMs: number | undefined;
   #usedAt: number;
   #acknowledged: Forgettable[] = [];
@@ -74,17 +87,25 @@ export class Consumer {
     this.#resumption = new Alarm(clock, () => this.#deliver());
     this.#inactivity = new Alarm(clock, () => this.#leaveIfUnused());
     this.#nextSequence = this.#startSequence();
-    this.#floor = this.#nextSequence - 1;
+    this.#floor = new AckFloor(this.#nextSequence - 1);
+    this.#written = new WrittenAcks(this.#nextSequence - 1);
     const wanted = config.deliver_policy === "last_per_subject" ? this.#lastPerSubject() : stream.messages.from(0);
     for (const message of wanted) {
       if (message.sequence >= this.#nextSequence && this.wants(message.subject)) this.#fresh.add(message.sequence);
     }
+    this.#count = new PendingCount(this.#fresh.size);
     this.pauseUntil(config.pause_until);
     this.#leaveIfUnused();
   }
 
   get isPaused(): boolean {
     return this.#pauseLeftMs() > 0;
+  }
+
+  /** Whether all that the pattern matches is its own. */
+  #hears(pattern: string): boolean {
+    const filters = filtersOf(this.config);
+    return filters.length === 0 || filters.some((filter) => includes(filter, pattern));
   }
 
   wants(subject: string): boolean {
@@ -99,6 +120,7 @@ export class Consumer {
     for (const message of this.#stream.messages.from(this.#nextSequence)) {
       if (this.wants(message.subject)) this.#fresh.add(message.sequence);
     }
+    this.#count.recount(this.#fresh.size);
     this.#deliver();
   }
 
@@ -120,7 +142,7 @@ export class Consumer {
     }
     this.#dropUninterested();
     if (this.#waiting.length >= this.config.max_waiting) return this.#status(inbox, 409, "Exceeded MaxWaiting");
-    if (request.noWait && this.#fresh.size + this.#again.length === 0) return this.#status(inbox, 404, "No Messages");
+    if (request.noWait && this.#count.value + this.#again.length === 0) return this.#status(inbox, 404, "No Messages");
     this.#waiting.push(request);
     request.start(
       this.#clock,
@@ -131,14 +153,19 @@ export class Consumer {
   }
 
   /** Answers whether it is to be confirmed. */
-  acknowledge(sequence: number, data: Uint8Array, inbox: string): boolean {
+  acknowledge(
+    { sequence, place }: { readonly sequence: number } & Delivered,
+    data: Uint8Array,
+    inbox: string,
+  ): boolean {
     this.#usedAt = this.#clock.monotonic();
     const text = Buffer.from(data).toString();
-    if (text.startsWith("-NAK")) this.#refuse(sequence, text.slice("-NAK".length));
-    else if (text.startsWith("+WPI")) this.#extend(sequence);
+    if (text.startsWith("-NAK")) {
+      if (place > this.#floor.consumer) this.#refuse(sequence, text.slice("-NAK".length));
+    } else if (text.startsWith("+WPI")) this.#extend(sequence);
     else if (text === "" || text === "+OK" || /^\+(ACK|TERM|NXT)/.test(text)) {
       if (sequence >= this.#nextSequence) return false;
-      this.#settle(sequence);
+      this.#settle(sequence, place);
       if (text.startsWith("+NXT")) {
         this.pull(data.subarray("+NXT".length), inbox);
         return false;
@@ -150,43 +177,61 @@ export class Consumer {
   onStored(message: Message): void {
     if (!this.wants(message.subject)) return;
     this.#fresh.add(message.sequence);
+    this.#count.change(1);
     this.#deliver();
   }
 
-  onRemoved({ sequence }: Message): void {
+  onRemoved({ sequence, subject }: Message): void {
     this.#fresh.delete(sequence);
-    if (this.#pending.delete(sequence)) {
-      this.#again = this.#again.filter((each) => each !== sequence);
-      this.#raiseFloor();
-      this.#deliver();
-    }
+    if (!this.wants(subject)) return;
+    if (sequence >= this.#nextSequence) this.#count.change(-1);
+    if (this.#forget(sequence)) this.#deliver();
   }
 
   /**
    * A purge, or a rollup, of subjects of its own. So does the real one: it forgets that others were refused, and
    * delivers those again only when their time for an acknowledgement is over.
    */
-  onPurged(pattern: string): void {
-    const filters = filtersOf(this.config);
-    if (filters.length > 0 && !filters.some((filter) => overlap(filter, pattern))) return;
-    if (this.#fresh.size === 0) this.#nextSequence = this.#stream.messages.lastSequence + 1;
+  onPurged({ pattern, removed, recounted }: Purged): void {
+    for (const { sequence } of removed) this.#fresh.delete(sequence);
+    if (recounted) this.#count.recount(this.#fresh.size);
+    const { messages } = this.#stream;
+    const isAll = pattern === ">" || filtersOf(this.config).some((filter) => includes(pattern, filter));
+    const [only] = removed.length === 1 && !recounted ? removed : [];
+    if (only !== undefined && only.sequence >= this.#nextSequence && this.#hears(pattern)) this.#count.change(-1);
+    if (!isAll && !this.#hears(pattern)) return;
+    const start = isAll
+      ? (messages.from(0, pattern)[0]?.sequence ?? messages.lastSequence + 1)
+      : messages.firstSequence;
+    this.#nextSequence = Math.max(this.#nextSequence, start);
+    const isGone = (sequence: number): boolean => !isAll && messages.get(sequence) === undefined;
+    for (const sequence of this.#floor.purge(start, this.#pending, isGone)) {
+      this.#written.acknowledge(sequence, this.#pending.get(sequence)?.place ?? 0);
+      this.#pending.delete(sequence);
+    }
+    if (this.#pending.size === 0) this.#floor.reset(this.#nextSequence, this.#delivered);
+    this.#written.update(this.#state());
+    // The real one is told of a single message at once, and acts on it in a thread of its own: later than on the purge.
+    if (only !== undefined && this.#hears(pattern)) this.#forget(only.sequence);
     const refused = this.#again;
     this.#again = [];
     for (const sequence of refused) this.#waitOn(sequence);
-    this.#raiseFloor();
   }
 
   /** The server starts again: nobody waits any more, and what was acknowledged since then may be forgotten. */
   onRestart(forgetSince: number): void {
     for (const request of this.#waiting) request.stop();
     this.#waiting = [];
-    for (const { at, message, deliveries } of this.#acknowledged) {
+    for (const { at, message, deliveries, place } of this.#acknowledged) {
       if (at <= forgetSince) continue;
       if (this.#stream.config.retention === "workqueue") this.#stream.revive(message);
       if (this.#stream.messages.get(message.sequence) === undefined) continue;
-      this.#wait(message.sequence, deliveries, nanosToMs(this.config.ack_wait));
+      this.#wait(message.sequence, { deliveries, place }, nanosToMs(this.config.ack_wait));
     }
     this.#acknowledged = [];
+    this.#floor.sink(this.#pending);
+    this.#written.replace(this.#state());
+    this.#count.recount(this.#fresh.size);
   }
 
   close(): void {
@@ -208,11 +253,11 @@ export class Consumer {
       created: writeTime(this.createdMs),
       config: this.config,
       delivered: { consumer_seq: this.#delivered, stream_seq: this.#nextSequence - 1, ...active },
-      ack_floor: { consumer_seq: Math.max(0, this.#delivered - this.#pending.size), stream_seq: this.#floor },
+      ack_floor: { consumer_seq: this.#written.floor.consumer, stream_seq: this.#written.floor.stream },
       num_ack_pending: this.#pending.size,
       num_redelivered: [...this.#pending.values()].filter(({ deliveries }) => deliveries > 1).length,
       num_waiting: this.#waiting.length,
-      num_pending: this.#fresh.size,
+      num_pending: this.#count.shown(this.#stream.messages, this.#nextSequence),
       ...(isPaused ? { paused: true, pause_remaining: Math.floor(this.#pauseLeftMs() * 1e6) } : {}),
       ts: writeTime(this.#clock.wall()),
     };
@@ -273,6 +318,7 @@ export class Consumer {
     for (let sequence = this.#again.shift(); sequence !== undefined; sequence = this.#again.shift()) {
       const message = this.#stream.messages.get(sequence);
       const pending = this.#pending.get(sequence);
+      if (message === undefined) this.#forget(sequence);
       if (message === undefined || pending === undefined) continue;
       if (this.config.max_deliver < 0 || pending.deliveries < this.config.max_deliver) return message;
       this.#pending.delete(sequence);
@@ -283,6 +329,7 @@ export class Consumer {
     const message = next === undefined ? undefined : this.#stream.messages.get(next);
     if (message === undefined) {
       this.#nextSequence = Math.max(this.#nextSequence, this.#stream.messages.lastSequence + 1);
+      this.#count.recount(0);
       return "none";
     }
     this.#fresh.delete(message.sequence);
@@ -292,10 +339,16 @@ export class Consumer {
 
   #hand(message: Message, request: PullRequest): void {
     const { sequence, subject, data, headers, wallMs } = message;
-    const deliveries = (this.#pending.get(sequence)?.deliveries ?? 0) + 1;
+    const before = this.#pending.get(sequence);
+    const deliveries = (before?.deliveries ?? 0) + 1;
+    if (deliveries === 1) this.#count.change(-1);
     this.#delivered += 1;
     this.#lastActiveMs = this.#clock.wall();
-    if (this.config.ack_policy !== "none") this.#wait(sequence, deliveries, nanosToMs(this.config.ack_wait));
+    const place = before?.place ?? this.#delivered;
+    if (this.config.ack_policy !== "none") {
+      this.#wait(sequence, { deliveries, place }, nanosToMs(this.config.ack_wait));
+      this.#written.deliver(sequence, this.#delivered);
+    }
     // In turn: whoever got one goes to the end of the line.
     this.#waiting.shift();
     request.left -= 1;
@@ -317,14 +370,17 @@ export class Consumer {
     }
   }
 
-  #wait(sequence: number, deliveries: number, ms: number): void {
+  #wait(sequence: number, of: { readonly deliveries: number } & Delivered, ms: number): void {
     const dueAt = this.#clock.monotonic() + ms;
-    this.#pending.set(sequence, { deliveries, dueAt });
+    this.#pending.set(sequence, { ...of, dueAt });
     this.#redelivery.noLaterThan(dueAt);
   }
 
   #queueOverdue(): void {
     const now = this.#clock.monotonic();
+    for (const sequence of this.#pending.keys()) {
+      if (sequence < this.#stream.messages.firstSequence) this.#forget(sequence);
+    }
     const overdue = [...this.#pending].filter(([, { dueAt }]) => dueAt <= now).map(([sequence]) => sequence);
     for (const sequence of overdue.toSorted((a, b) => a - b)) this.#queueAgain(sequence);
     const queued = new Set(this.#again);
@@ -345,16 +401,15 @@ export class Consumer {
     if (this.#pending.has(sequence) && !this.#again.includes(sequence)) this.#again.push(sequence);
   }
 
-  #settle(sequence: number): void {
+  #settle(sequence: number, place: number): void {
     const message = this.#stream.messages.get(sequence);
     const pending = this.#pending.get(sequence);
     if (message !== undefined && pending !== undefined) {
-      this.#acknowledged.push({ at: this.#clock.monotonic(), message, deliveries: pending.deliveries });
+      this.#acknowledged.push({ at: this.#clock.monotonic(), message, ...pending });
       if (this.#acknowledged.length > 2 * REMEMBERED) this.#acknowledged.splice(0, REMEMBERED);
     }
-    this.#pending.delete(sequence);
-    this.#again = this.#again.filter((each) => each !== sequence);
-    this.#raiseFloor();
+    // The real one writes down even what it does not wait for any more.
+    if (!this.#forget(sequence)) this.#written.acknowledge(sequence, place);
     const isMine = message !== undefined && this.wants(message.subject);
     if (isMine && this.#stream.config.retention === "workqueue") this.#stream.remove(sequence);
     this.#deliver();
@@ -366,7 +421,7 @@ export class Consumer {
     const delayMs = readDelayMs(text);
     if (delayMs > 0) {
       this.#again = this.#again.filter((each) => each !== sequence);
-      this.#wait(sequence, pending.deliveries, delayMs);
+      this.#wait(sequence, pending, delayMs);
     } else {
       this.#queueAgain(sequence);
       this.#deliver();
@@ -376,12 +431,29 @@ export class Consumer {
   #extend(sequence: number): void {
     const pending = this.#pending.get(sequence);
     if (pending !== undefined) {
-      this.#wait(sequence, pending.deliveries, nanosToMs(this.config.ack_wait));
+      this.#wait(sequence, pending, nanosToMs(this.config.ack_wait));
     }
   }
 
-  #raiseFloor(): void {
-    this.#floor = this.#pending.size === 0 ? this.#nextSequence - 1 : Math.min(...this.#pending.keys()) - 1;
+  /** It is not waited for any more: it was acknowledged, or it is gone. Answers whether it was waited for. */
+  #forget(sequence: number): boolean {
+    const pending = this.#pending.get(sequence);
+    this.#again = this.#again.filter((each) => each !== sequence);
+    if (pending === undefined) return false;
+    this.#pending.delete(sequence);
+    if (this.#pending.size === 0) this.#floor.reset(this.#nextSequence, this.#delivered);
+    else this.#floor.move(sequence, pending, this.#pending);
+    this.#written.acknowledge(sequence, pending.place);
+    return true;
+  }
+
+  #state(): ConsumerState {
+    return {
+      nextSequence: this.#nextSequence,
+      delivered: this.#delivered,
+      floor: this.#floor,
+      pending: this.#pending,
+    };
   }
 
   #dropUninterested(): void {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Delivery, Wire } from "../../src/engines/nats/wire.ts";
-import { Random } from "../simulation/random.ts";
+import { Random } from "../kit/random.ts";
 import { CALM_LINE, CALM_SERVER, type LineFaults, randomLine, type Way } from "./faults.ts";
 import { type VirtualServer, virtualServer } from "./virtual-server.ts";
 

@@ -1,5 +1,5 @@
 /** What goes wrong, and when, is decided here and nowhere else: drawn at random or written down by a test. */
-import type { Random } from "../simulation/random.ts";
+import type { Random } from "../kit/random.ts";
 
 export type Way = "to server" | "from server";
 

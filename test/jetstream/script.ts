@@ -1,5 +1,5 @@
 /** What can be asked of a server, and scripts of it drawn at random: few subjects, so that much happens to each. */
-import type { Random } from "../simulation/random.ts";
+import type { Random } from "../kit/random.ts";
 import type { Header } from "./headers.ts";
 
 export interface Publish {

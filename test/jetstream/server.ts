@@ -172,10 +172,11 @@ export class SimulatedServer implements Outlet {
 
   #acknowledge(subject: string, data: Uint8Array, reply: string): boolean {
     const words = subject.split(".");
-    const [, , stream = "", name = "", , sequence] = words;
+    const [, , stream = "", name = "", , sequence, place] = words;
     const consumer = words.length === ACK_WORDS ? this.streams.get(stream)?.consumers.get(name) : undefined;
     if (consumer === undefined) return false;
-    if (consumer.acknowledge(Number(sequence), data, reply) && reply !== "") this.send(reply, {});
+    if (consumer.acknowledge({ sequence: Number(sequence), place: Number(place) }, data, reply) && reply !== "")
+      this.send(reply, {});
     return true;
   }
 }

@@ -105,11 +105,10 @@ export class Stream {
     let victims = this.messages.from(0, pattern);
     if (seq !== undefined && seq > 0) victims = victims.filter(({ sequence }) => sequence < seq);
     if (keep !== undefined && keep > 0) victims = victims.slice(0, Math.max(0, victims.length - keep));
-    for (const { sequence } of victims) this.remove(sequence);
     // So does the real one: whoever purges up to a sequence that is not there yet skips it.
     const skipsTo = pattern === ">" ? (seq ?? 0) - 1 : 0;
     this.messages.lastSequence = Math.max(this.messages.lastSequence, skipsTo);
-    for (const consumer of this.consumers.values()) consumer.onPurged(pattern);
+    this.#removeTogether(pattern, victims, pattern === ">" && (keep ?? 0) === 0);
     return victims.length;
   }
 
@@ -183,15 +182,24 @@ export class Stream {
     const { rollup, schedule } = conditions;
     const replaces = rollup === "all" ? ">" : rollup === "sub" || schedule !== undefined ? subject : undefined;
     const replaced = replaces === undefined ? [] : messages.from(0, replaces).filter((each) => each !== message);
-    for (const each of replaced) this.remove(each.sequence);
+    if (replaces !== undefined) this.#removeTogether(replaces, replaced);
     const isLasting = (each: Message): boolean =>
       findHeader(readHeaders(each.headers).fields, "Nats-TTL") === undefined;
     this.#replaced = replaced.every(isLasting) ? replaced : [];
     this.#enforceLimits(subject);
     this.#plan(message, conditions);
     for (const consumer of this.consumers.values()) consumer.onStored(message);
-    if (replaces !== undefined) for (const consumer of this.consumers.values()) consumer.onPurged(replaces);
     return sequence;
+  }
+
+  /** @param upTo the pattern is all, and the end is a sequence: consumers count anew, whatever went */
+  #removeTogether(pattern: string, removed: readonly Message[], upTo = false): void {
+    for (const { sequence } of removed) {
+      this.messages.remove(sequence);
+      this.#due.cancel(sequence);
+    }
+    const recounted = removed.length > 1 || (upTo && removed.length > 0);
+    for (const consumer of this.consumers.values()) consumer.onPurged({ pattern, removed, recounted });
   }
 
   #enforceLimits(subject: string): void {

@@ -8,6 +8,17 @@ export function isPattern(subject: string): boolean {
   return subject.split(".").some((word) => word === "*" || word === ">");
 }
 
+/** Whether all that the second one matches is matched by the first one. */
+export function includes(pattern: string, other: string): boolean {
+  const [words, others] = [pattern.split("."), other.split(".")];
+  for (const [place, word] of words.entries()) {
+    if (word === ">") return others.length > place;
+    const otherWord = others[place];
+    if (otherWord === undefined || otherWord === ">" || (word !== "*" && word !== otherWord)) return false;
+  }
+  return words.length === others.length;
+}
+
 /** Whether there can be a subject that both match. */
 export function overlap(one: string, other: string): boolean {
   const [words, others] = [one.split("."), other.split(".")];

@@ -1,5 +1,5 @@
 /** Reads the history of a run, knows nothing of how the engine works, and says which guarantee does not hold. */
-import type { Happening, LastWords } from "./history.ts";
+import type { Happening, LastWords, RunEnding } from "./history.ts";
 import { isCalm, type Plan } from "./plan.ts";
 
 /** A worker may go on with what it had taken of a key for so long, before it hears of something more urgent. */
@@ -43,6 +43,8 @@ interface Call {
   readonly call: number;
   readonly at: number;
   readonly until: number;
+  readonly ended: readonly RunEnding[];
+  readonly token: number | undefined;
   readonly ending?: string;
   result: string;
   repliedAt: number;
@@ -62,6 +64,8 @@ interface Life {
   readonly ends: { readonly at: number; readonly how: string }[];
   /** Earliest moment at which it may have ended without a word. */
   mayEndAt: number;
+  /** Leases under which it had ended when the next item of their runs began. */
+  readonly endedUnder: Set<number>;
   /** Who said that it is done, and from when until when it was not known that the lease was lost before that was written. */
   readonly lost: { readonly process: string; readonly at: number; readonly until: number }[];
   yielded: boolean;
@@ -133,7 +137,8 @@ class Checker {
         case "submit": {
           const submitted: Submitted = { call: one, repliedAt: Infinity, result: "open", id: one.id };
           this.#submissions.set(one.call, submitted);
-          this.#lives.set(one.token, { submitted, grants: [], ends: [], mayEndAt: Infinity, lost: [], yielded: false });
+          const nothing = { grants: [], ends: [], mayEndAt: Infinity, endedUnder: new Set<number>(), lost: [] };
+          this.#lives.set(one.token, { submitted, ...nothing, yielded: false });
           break;
         }
         case "submitted": {
@@ -153,6 +158,13 @@ class Checker {
           if (one.token !== undefined) this.#lives.get(one.token)?.grants.push(one);
           break;
         }
+        case "begin": {
+          const lease = this.#leases.get(one.lease);
+          const { at, token, id, attempt } = one;
+          if (lease !== undefined) this.#lives.get(token)?.grants.push({ ...lease.grant, at, token, id, attempt });
+          this.#lives.get(one.before)?.endedUnder.add(one.lease);
+          break;
+        }
         case "renew":
         case "settle": {
           const lease = this.#leases.get(one.lease);
@@ -165,6 +177,8 @@ class Checker {
             until: lease.until,
             result: "open",
             repliedAt: Infinity,
+            ended: one.ended,
+            token: type === "settle" ? one.token : undefined,
             ...(type === "settle" ? { ending: one.ending } : {}),
           });
           break;
@@ -214,9 +228,10 @@ class Checker {
       for (const id of names) if (id !== undefined) byId.set(id, [...(byId.get(id) ?? []), life]);
     }
     for (const { grant, calls } of this.#leases.values()) {
-      const life = grant.token === undefined ? undefined : this.#lives.get(grant.token);
-      if (life === undefined) continue;
-      for (const { type, at, ending = "", result, repliedAt } of calls) {
+      this.#readEndsOfRun(calls);
+      for (const { type, at, token, ending = "", result, repliedAt } of calls) {
+        const life = token === undefined ? undefined : this.#lives.get(token);
+        if (life === undefined) continue;
         if (type === "settle" && ending === "done" && result === "lost")
           life.lost.push({ process: grant.process, at, until: Math.min(repliedAt, at + TAKEN_AHEAD_MS) });
         if (type !== "settle" || result === "lost") continue;
@@ -228,8 +243,7 @@ class Checker {
     }
     for (const one of this.#happenings) {
       if (one.type === "settle" && one.yields) {
-        const token = this.#leases.get(one.lease)?.grant.token;
-        const life = token === undefined ? undefined : this.#lives.get(token);
+        const life = one.token === undefined ? undefined : this.#lives.get(one.token);
         if (life !== undefined) life.yielded = true;
       }
       if (one.type === "cancel") {
@@ -251,6 +265,22 @@ class Checker {
       if (call.mode !== "latest" || (result !== "unknown" && result !== "open")) continue;
       for (const life of this.#lives.values())
         if (life.submitted.call.key === call.key) life.mayEndAt = Math.min(life.mayEndAt, call.at);
+    }
+  }
+
+  /** What was said twice of an item under one lease is one end. */
+  #readEndsOfRun(calls: readonly Call[]): void {
+    const confirmed = new Set<number>();
+    for (const { at, ended, result } of calls) {
+      if (result === "lost") continue;
+      const isSure = result === "ok" || result === "settled";
+      for (const { token, how } of ended) {
+        const life = this.#lives.get(token);
+        if (life === undefined || confirmed.has(token)) continue;
+        if (isSure) confirmed.add(token);
+        if (isSure) life.ends.push({ at, how });
+        else life.mayEndAt = Math.min(life.mayEndAt, at);
+      }
     }
   }
 
@@ -380,11 +410,13 @@ class Checker {
   }
 
   #mayBeDone(token: number): boolean {
-    for (const { grant, calls } of this.#leases.values()) {
-      if (grant.token !== token) continue;
-      if (calls.some(({ ending, result }) => ending === "done" && result !== "lost")) return true;
-    }
-    return false;
+    const isIt = ({ token: one, how }: RunEnding): boolean => one === token && how === "done";
+    return [...this.#leases.values()].some(({ calls }) =>
+      calls.some((call) => {
+        const isLast = call.token === token && call.ending === "done";
+        return call.result !== "lost" && (isLast || call.ended.some(isIt));
+      }),
+    );
   }
 
   /** Of several submissions with one id one is accepted, and one is run. */
@@ -429,7 +461,7 @@ class Checker {
           // What its worker began before it was written that it is done, was lost together with it, and comes again after it.
           const isAhead = ({ process, at, until }: Life["lost"][number]): boolean =>
             process === grant.process && at <= grant.at && grant.at <= until;
-          if (life.lost.some(isAhead)) continue;
+          if (life.lost.some(isAhead) || life.endedUnder.has(grant.lease)) continue;
           // What had been taken of the key may go on for a moment.
           const arrivedBy =
             theirs.call.level === mine.call.level ? mine.call.at : this.#lastSettle(grant) - TAKEN_AHEAD_MS;

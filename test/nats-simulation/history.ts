@@ -43,7 +43,23 @@ export type What =
       readonly id?: string;
       readonly attempt?: number;
     }
-  | { readonly type: "renew"; readonly call: number; readonly lease: number; readonly key: string }
+  /** Its holder goes on to the next item of the run, after this one. */
+  | {
+      readonly type: "begin";
+      readonly lease: number;
+      readonly key: string;
+      readonly before: number;
+      readonly token: number;
+      readonly id: string;
+      readonly attempt: number;
+    }
+  | {
+      readonly type: "renew";
+      readonly call: number;
+      readonly lease: number;
+      readonly key: string;
+      readonly ended: readonly RunEnding[];
+    }
   | {
       readonly type: "renewed";
       readonly call: number;
@@ -58,6 +74,9 @@ export type What =
       readonly call: number;
       readonly lease: number;
       readonly key: string;
+      /** Undefined for a hold. */
+      readonly token: number | undefined;
+      readonly ended: readonly RunEnding[];
       readonly ending: Ending["type"];
       readonly yields: boolean;
     }
@@ -109,6 +128,12 @@ export type What =
       readonly ms?: number;
     }
   | { readonly type: "calm" };
+
+/** An item of a run that ended before the one that a report is about. */
+export interface RunEnding {
+  readonly token: number;
+  readonly how: Ending["type"];
+}
 
 export type FaultKind =
   | "crash"

@@ -1,5 +1,5 @@
 import type { LineFaults, Passing, Way } from "../jetstream/faults.ts";
-import type { Random } from "../simulation/random.ts";
+import type { Random } from "../kit/random.ts";
 
 export interface LineRates {
   readonly slowestMs: number;

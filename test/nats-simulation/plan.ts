@@ -1,7 +1,7 @@
 /** What happens in one run: who is there, what they do, and what goes wrong. Drawn from a seed, or written by hand. */
 import type { Mode } from "../../src/domain/settings.ts";
 import type { Passing, Way } from "../jetstream/faults.ts";
-import { Random } from "../simulation/random.ts";
+import { Random } from "../kit/random.ts";
 import { CALM_RATES, type LineRates } from "./line.ts";
 
 export interface ItemPlan {
@@ -65,6 +65,8 @@ export interface Plan {
   readonly keys: readonly string[];
   /** Slots of each process. None: it only submits. */
   readonly processes: readonly number[];
+  /** The most items of a run. */
+  readonly runs: number;
   readonly replicas: number;
   readonly stale: number;
   readonly lateMs: number;
@@ -110,6 +112,7 @@ export function drawPlan(seed: number): Plan {
     leaseMs,
     keys,
     processes,
+    runs: 1,
     replicas,
     stale: replicas > 1 ? random.pick([0, 0.3, 0.9]) : 0,
     lateMs: calm ? 0 : random.pick([0, 0, 100]),
@@ -124,12 +127,26 @@ export function drawPlan(seed: number): Plan {
     interference: undefined,
   };
   // Not drawn: every other seed tells the story that it always told.
+  if (seed % 4 === 3) return { ...plan, runs: 4, deeds: plan.deeds.map(denser) };
   if (seed % 2 === 1) return plan;
   const fresh = keys.flatMap((key) => Array.from({ length: NEW_KEYS }, (_, time) => key + time));
   const deeds = plan.deeds.map((deed) => plainer(deed, troubleMs));
-  return { ...plan, brief: true, keys: [...keys, ...fresh], deeds };
+  const runs = seed % 8 === 6 ? 4 : 1;
+  return { ...plan, runs, brief: true, keys: [...keys, ...fresh], deeds };
 }
 
+/** Several items of a key and level, one behind the other, that take little time. */
+function denser({ at, process, what }: Timed<Deed>): Timed<Deed> {
+  if (what.type !== "submit") return { at, process, what };
+  const quick = (item: ItemPlan): ItemPlan => ({ ...item, leases: item.leases / QUICKER });
+  const next = (item: ItemPlan): ItemPlan => ({ ...quick(item), id: undefined, failures: [], mode: "fifo" });
+  const dense = (item: ItemPlan): ItemPlan[] =>
+    item.delayMs > 0 ? [quick(item)] : [next(item), quick(item), next(item)];
+  return { at, process, what: { ...what, items: what.items.flatMap(dense) } };
+}
+
+/** Than the handlers of other plans. */
+const QUICKER = 5;
 /** How often, in one run, all keys are new ones: only a key that was idle for a while has brief leases. */
 const NEW_KEYS = 6;
 

@@ -3,7 +3,7 @@ import type { Engine, Settlement, SettleResult } from "../../src/engine/port.ts"
 import type { Delivery, PublishOptions, Subscription, Wire } from "../../src/engines/nats/wire.ts";
 import { toDelivery } from "../jetstream/headers.ts";
 import type { Stream } from "../jetstream/stream.ts";
-import type { Random } from "../simulation/random.ts";
+import type { Random } from "../kit/random.ts";
 import type { Guarantee } from "./checker.ts";
 
 export interface Plant {

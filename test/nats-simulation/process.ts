@@ -5,7 +5,7 @@ import type { Wire } from "../../src/engines/nats/wire.ts";
 import type { Connection } from "../jetstream/connection.ts";
 import type { LineFaults } from "../jetstream/faults.ts";
 import type { SimulatedServer } from "../jetstream/server.ts";
-import type { Random } from "../simulation/random.ts";
+import type { Random } from "../kit/random.ts";
 import { ShiftedClock } from "../simulation/shifted-clock.ts";
 import type { VirtualTime } from "../simulation/virtual-time.ts";
 import type { Plant } from "./planted.ts";

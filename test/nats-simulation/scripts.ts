@@ -47,6 +47,7 @@ function plan(deeds: readonly Timed<Deed>[], more: Partial<Plan> = {}): Plan {
     leaseMs: LEASE_MS,
     keys: ["a", "b"],
     processes: [1, 1, 0],
+    runs: 1,
     replicas: 1,
     stale: 0,
     lateMs: 0,
@@ -400,6 +401,31 @@ const LIVELY: Partial<Plan> = {
 
 const isAnything = (): boolean => true;
 
+/** A worker that works off runs, while others cancel, replace and pause what it has, and add to it. */
+const RUNS: Partial<Plan> = {
+  runs: 4,
+  deeds: [
+    submit(
+      AT,
+      2,
+      item("a", 1),
+      item("a", 1, LIGHT),
+      item("a", 1, { id: "x", failures: [{ type: "retry", place: "yield", delayMs: 15 }] }),
+      item("a", 1, LIGHT),
+      item("a", 1, { leases: 0.5 }),
+      item("a", 1, { failures: [{ type: "retry", place: "keep", delayMs: 5 }] }),
+      ...Array.from({ length: 3 }, () => item("b", 1, LIGHT)),
+    ),
+    { at: AT + 12, process: 2, what: { type: "cancel", pick: 0.2 } },
+    submit(AT + 14, 2, item("a", 0, LIGHT), item("a", 1), item("b", 1, LIGHT)),
+    { at: AT + 16, process: 1, what: { type: "cancel", pick: 0.5 } },
+    submit(AT + 30, 2, item("b", 1, { big: true }), item("b", 1), item("b", 1, { id: "y" }), item("b", 1)),
+    submit(AT + 40, 1, item("a", 1, { mode: "latest" })),
+    { at: AT + 45, process: 2, what: { type: "pause", key: "b", forMs: 10 } },
+    { at: AT + 50, process: 1, what: { type: "hold", key: "a", waitMs: 300, forMs: 5 } },
+  ],
+};
+
 /** Items that come while others of their keys are in work for a moment, just done, or cleared away. */
 const SHORT: Partial<Plan> = {
   ...BRIEF,
@@ -425,6 +451,10 @@ function sweep(
 }
 
 export const SWEEPS: readonly Sweep[] = [
+  ...(["kill before", "kill after", "lose", "cut", "stop"] as const).map((does) =>
+    sweep(`where leases cover runs, any of its writes: ${does}`, "to server", isWrite, does, RUNS),
+  ),
+  sweep("where leases cover runs, the reply to any of its requests is lost", "from server", isReply, "lose", RUNS),
   sweep("a process dies right before any of its writes", "to server", isWrite, "kill before"),
   sweep("a process dies right after any of its writes", "to server", isWrite, "kill after"),
   sweep("any of its writes is lost", "to server", isWrite, "lose"),

@@ -1,8 +1,9 @@
 /** A worker without mercy: claims, renews or forgets to, settles in time or much too late, and writes down every answer. */
 import { elapsedMs } from "../../src/domain/clock.ts";
 import { BatonError, OutcomeUnknown } from "../../src/domain/errors.ts";
-import type { Ending, Grant, Lease } from "../../src/engine/port.ts";
+import type { EndedItem, Ending, Grant, Item, Lease } from "../../src/engine/port.ts";
 import { bodyText } from "../../src/domain/payload.ts";
+import type { RunEnding } from "./history.ts";
 import type { ItemPlan } from "./plan.ts";
 import { type NatsProcess, QUEUE } from "./process.ts";
 import type { Stage } from "./stage.ts";
@@ -10,6 +11,18 @@ import type { Stage } from "./stage.ts";
 const FAILURE = { message: "planned" };
 /** Of a renewal's way: so long before an item ends it may begin. */
 const MEANWHILE_MS = 5;
+/** So long after the claim was sent a further item of its run may begin. */
+const RUN_MS = 50;
+
+/** One that ended before the one that runs. */
+type EndedBefore = EndedItem & RunEnding;
+
+/** What is to be said of the item that runs, and of those before it. */
+interface Report {
+  readonly token?: number;
+  readonly ended: readonly EndedBefore[];
+  readonly ending: Ending;
+}
 
 export class SimulatedWorker {
   readonly #stage: Stage;
@@ -45,6 +58,7 @@ export class SimulatedWorker {
         leaseMs: this.#stage.plan.leaseMs,
         patienceMs: 60_000,
         signal: giveUp.signal,
+        ...(this.#stage.plan.runs > 1 ? { items: this.#stage.plan.runs } : {}),
       });
       timer?.cancel();
       for (const grant of grants) this.#begin(grant);
@@ -55,58 +69,97 @@ export class SimulatedWorker {
     this.#used += 1;
     this.#process.busy += 1;
     const { lease, item } = grant;
-    const token = Number(bodyText(item.payload.body));
+    const token = tokenOf(item);
     const number = this.#stage.granted(this.#process, lease, { token, id: item.id, attempt: item.attempt });
     const over = (): void => {
       this.#used -= 1;
       this.#process.busy -= 1;
       this.#free?.();
     };
-    this.#stage.begin(this.#handle(number, lease, this.#stage.planOf(token), item.attempt).finally(over));
+    this.#stage.begin(this.#work(number, grant).finally(over));
   }
 
-  async #handle(number: number, lease: Lease, plan: ItemPlan, attempt: number): Promise<void> {
+  /** One item of the run after the other. */
+  async #work(number: number, { lease, item: first, behind = [] }: Grant): Promise<void> {
+    const { clock, random } = this.#process;
+    const ended: EndedBefore[] = [];
+    const rest = [...behind];
+    let since: Lease["since"] | undefined = lease.since;
+    for (let item = first; ;) {
+      const token = tokenOf(item);
+      const { attempt } = item;
+      const handled = await this.#handle(number, lease, since, this.#stage.planOf(token), attempt, ended, rest);
+      if (handled === undefined) return;
+      const { ending } = handled;
+      ({ since } = handled);
+      const next = rest.shift();
+      const mayGoOn = ending.type === "done" || ending.type === "cancelled";
+      if (next === undefined || !mayGoOn || elapsedMs(clock, lease.since) >= RUN_MS)
+        return await this.#settle(number, lease, { token, ended, ending });
+      ended.push({ id: item.id, ending, token, how: ending.type });
+      // It was not begun after all.
+      if (random.chance(0.1))
+        return await this.#settle(number, lease, { token: tokenOf(next), ended, ending: { type: "release" } });
+      const begun = { token: tokenOf(next), id: next.id, attempt: next.attempt };
+      this.#stage.log({ type: "begin", lease: number, key: lease.key, before: token, ...begun });
+      item = next;
+    }
+  }
+
+  /** How the item ended, and since when its lease counts then. Undefined: nothing is said of it. */
+  async #handle(
+    number: number,
+    lease: Lease,
+    from: Lease["since"],
+    plan: ItemPlan,
+    attempt: number,
+    ended: readonly EndedBefore[],
+    rest: Item[],
+  ): Promise<{ readonly ending: Ending; readonly since: Lease["since"] } | undefined> {
     const { clock, random } = this.#process;
     const { leaseMs } = this.#stage.plan;
     const careless = !this.#stage.calm && random.chance(this.#stage.plan.careless);
     let left = (this.#stage.calm ? Math.min(plan.leases, 0.1) : plan.leases) * leaseMs * (0.5 + random.next());
-    let since = lease.since;
+    let since = from;
     let cancelled = false;
     while (left > 0) {
       const step = Math.min(left, leaseMs / 3);
       await this.#process.sleep(step);
       left -= step;
       if (careless) continue;
-      if (elapsedMs(clock, since) > leaseMs * 0.9) return;
+      if (elapsedMs(clock, since) > leaseMs * 0.9) return undefined;
       if (left > 0) {
-        const renewed = await this.#renew(number, lease);
-        if (renewed === "lost") return;
+        const tells = ended.length + rest.length > 0 && random.chance(0.7);
+        // What is behind it goes back.
+        if (tells) rest.length = 0;
+        const renewed = await this.#renew(number, lease, tells ? ended : undefined);
+        if (renewed === "lost") return undefined;
         if (renewed !== "unknown") {
           ({ since } = renewed);
-          cancelled ||= renewed.cancelRequested;
+          cancelled ||= renewed.cancelRequested && (tells || ended.length === 0);
         }
       }
     }
-    if (!careless && elapsedMs(clock, since) > leaseMs * 0.9) return;
+    if (!careless && elapsedMs(clock, since) > leaseMs * 0.9) return undefined;
     if (this.#stage.plan.brief && !careless && random.chance(0.5)) await this.#renewMeanwhile(lease);
-    await this.#settle(
-      number,
-      lease,
-      cancelled ? { type: "cancelled" } : endingOf(plan, attempt, !this.#stage.calm && random.chance(0.5)),
-    );
+    const ending = endingOf(plan, attempt, !this.#stage.calm && random.chance(0.5));
+    return { ending: cancelled ? { type: "cancelled" } : ending, since };
   }
 
   async #renew(
     number: number,
     lease: Lease,
+    ended: readonly EndedBefore[] | undefined,
   ): Promise<"lost" | "unknown" | { readonly since: Lease["since"]; readonly cancelRequested: boolean }> {
     const { random } = this.#process;
     const { key } = lease;
     const call = this.#stage.nextCall();
-    this.#stage.log({ type: "renew", call, lease: number, key });
+    this.#stage.log({ type: "renew", call, lease: number, key, ended: ended ?? [] });
     try {
       const progress = random.chance(0.2) ? { progress: random.next() } : {};
-      const [result] = await this.#process.engine.renew([{ lease, leaseMs: this.#stage.plan.leaseMs, ...progress }]);
+      const told = ended === undefined ? {} : { ended };
+      const { leaseMs } = this.#stage.plan;
+      const [result] = await this.#process.engine.renew([{ lease, leaseMs, ...progress, ...told }]);
       if (result?.ok !== true) {
         this.#stage.log({ type: "renewed", call, lease: number, key, result: "lost" });
         return "lost";
@@ -129,9 +182,9 @@ export class SimulatedWorker {
     await this.#process.sleep(random.next() * MEANWHILE_MS);
   }
 
-  async #settle(number: number, lease: Lease, ending: Ending): Promise<void> {
+  async #settle(number: number, lease: Lease, report: Report): Promise<void> {
     for (let tries = this.#process.random.between(1, 3); tries > 0; tries -= 1) {
-      if ((await settleOnce(this.#stage, this.#process, number, lease, ending)) !== "unknown") return;
+      if ((await settleOnce(this.#stage, this.#process, number, lease, report)) !== "unknown") return;
     }
   }
 }
@@ -141,14 +194,15 @@ export async function settleOnce(
   process: NatsProcess,
   number: number,
   lease: Lease,
-  ending: Ending,
+  { token, ended, ending }: Report,
 ): Promise<"settled" | "lost" | "unknown"> {
   const { key } = lease;
   const call = stage.nextCall();
   const yields = ending.type === "retry" && ending.place === "yield";
-  stage.log({ type: "settle", call, lease: number, key, ending: ending.type, yields });
+  stage.log({ type: "settle", call, lease: number, key, token, ended, ending: ending.type, yields });
   try {
-    const [result = "lost"] = await process.engine.settle([{ lease, ending }]);
+    const told = ended.length === 0 ? {} : { ended };
+    const [result = "lost"] = await process.engine.settle([{ lease, ending, ...told }]);
     stage.log({ type: "settled", call, lease: number, key, result });
     return result;
   } catch (error) {
@@ -156,6 +210,10 @@ export async function settleOnce(
     mustBeUnknown(error);
     return "unknown";
   }
+}
+
+function tokenOf({ payload }: Item): number {
+  return Number(bodyText(payload.body));
 }
 
 export function mustBeUnknown(error: unknown): void {

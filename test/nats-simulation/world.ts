@@ -7,7 +7,7 @@ import { CALM_SERVER, randomServer, type Passing, type Way } from "../jetstream/
 import { deleteConsumer } from "../jetstream/consumer-api.ts";
 import { SimulatedServer } from "../jetstream/server.ts";
 import type { Stream } from "../jetstream/stream.ts";
-import { Random } from "../simulation/random.ts";
+import { Random } from "../kit/random.ts";
 import { ShiftedClock } from "../simulation/shifted-clock.ts";
 import { VirtualTime } from "../simulation/virtual-time.ts";
 import { History, type FaultKind, type LastWords, type What } from "./history.ts";
@@ -327,7 +327,7 @@ export class World implements Stage {
       if (lease === undefined) return;
       const number = this.granted(process, lease);
       await process.sleep(forMs);
-      await settleOnce(this, process, number, lease, { type: "release" });
+      await settleOnce(this, process, number, lease, { ended: [], ending: { type: "release" } });
     } catch (error) {
       mustBeUnknown(error);
     } finally {
@@ -580,6 +580,7 @@ function describe(subject: string, data: Uint8Array, sequence: number): string {
       kind: stands,
       items,
       lease,
+      alone,
       more,
       paused,
       below,
@@ -591,7 +592,8 @@ function describe(subject: string, data: Uint8Array, sequence: number): string {
     const parts = [
       `${stands}${paused ? " paused" : ""}`,
       `items [${items.map(({ payload, attempts, dueAt }) => `${String(payload.body).trim()}${attempts > 0 ? `x${attempts}` : ""}${dueAt === undefined ? "" : " later"}`).join(", ")}]`,
-      lease === undefined ? "" : `fence ${lease.fence} of ${lease.session}`,
+      lease === undefined ? "" : `fence ${lease.fence} of ${lease.session} over ${lease.covered}`,
+      alone === 0 ? "" : `alone ${alone}`,
       more === false ? "" : `more ${more}`,
       announced === 0 ? "" : `announced ${announced}`,
       below.length > 0 ? `below ${below.join(",")}` : "",

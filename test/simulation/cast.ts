@@ -2,7 +2,7 @@ import type { Worker } from "../../src/client/worker.ts";
 import { OutcomeUnknown } from "../../src/domain/errors.ts";
 import type { Engine } from "../../src/engine/port.ts";
 import type { ItemPlan } from "./plans.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../kit/random.ts";
 import { RecordingEngine } from "./recording-engine.ts";
 import type { RunParts } from "./run-parts.ts";
 import { simulatedHandler } from "./simulated-handler.ts";
@@ -60,11 +60,18 @@ export class Cast {
     return process;
   }
 
-  /** At some moment, in some process that works then. */
+  /** At some moment, in some process that works then; or there as soon as it works on something quick. */
   sometime(random: Random, withinMs: number, deed: Deed): void {
     this.#parts.time.after(random.next() * withinMs, () => {
       const { working } = this;
-      if (working.length > 0) this.begin(deed(random.pick(working)));
+      if (working.length === 0) return;
+      const process = random.pick(working);
+      // It may be too late for it by then.
+      const strike = (): void => {
+        if (!this.#parts.isCalm()) this.begin(deed(process));
+      };
+      if (this.#parts.settings.quick > 0 && random.chance(0.4)) process.ambush(strike);
+      else strike();
     });
   }
 

@@ -3,7 +3,7 @@ import { OutcomeUnknown } from "../../src/domain/errors.ts";
 import type * as port from "../../src/engine/port.ts";
 import type { Locks } from "../../src/locks/port.ts";
 import type { Repeatable } from "./network.ts";
-import { leaseNumber } from "./recording-engine.ts";
+import { endedOf, leaseNumber } from "./recording-engine.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
 
 /** A reading of a process's clocks, and when it was really taken. */
@@ -19,12 +19,14 @@ interface Stamp {
  */
 export class FaultyEngine implements port.Engine {
   readonly name: string;
+  readonly runs: boolean;
   readonly #store: port.Engine;
   readonly #process: SimulatedProcess;
   #lastArrival = 0;
 
   constructor(store: port.Engine, process: SimulatedProcess) {
     this.name = store.name;
+    this.runs = store.runs === true;
     this.#store = store;
     this.#process = process;
   }
@@ -58,7 +60,8 @@ export class FaultyEngine implements port.Engine {
       });
       return grants.map((grant) => {
         const lease = this.#heard(grant.lease, stamps.get(grant) ?? this.#stamp(), request.leaseMs);
-        return { item: grant.item, lease };
+        this.#doubt(lease, request.lost);
+        return Object.assign({}, grant, { lease });
       });
     } finally {
       request.signal.removeEventListener("abort", forward);
@@ -73,6 +76,9 @@ export class FaultyEngine implements port.Engine {
 
   async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
     const stamp = this.#stamp();
+    for (const { lease, ended } of renewals) {
+      this.#process.log({ type: "renewing", lease: leaseNumber(lease), ended: ended?.map(endedOf) });
+    }
     const results = await this.#call("renew", "repeatable", () => this.#store.renew(renewals));
     return results.map((result, index): port.RenewResult => {
       const renewal = renewals[index];
@@ -81,6 +87,7 @@ export class FaultyEngine implements port.Engine {
         type: "renewed",
         lease: leaseNumber(renewal.lease),
         ok: result.ok,
+        ended: renewal.ended?.map(endedOf),
         cancelRequested: result.ok && result.cancelRequested,
         since: stamp.at,
         sinceWall: stamp.since.wall,
@@ -90,11 +97,15 @@ export class FaultyEngine implements port.Engine {
   }
 
   settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
-    for (const { lease, ending } of settlements) {
-      this.#process.log({ type: "settling", lease: leaseNumber(lease), ending: ending.type });
+    for (const { lease, ended = [], ending } of settlements) {
+      const report = { ended: ended.map(endedOf), ending: ending.type };
+      this.#process.log({ type: "settling", lease: leaseNumber(lease), ...report });
     }
     const answer = this.#call("settle", "repeatable", () => this.#store.settle(settlements));
-    answer.catch(() => {
+    const answered = (): void => {
+      for (const { lease } of settlements) this.#process.log({ type: "settle-answered", lease: leaseNumber(lease) });
+    };
+    answer.then(answered, () => {
       for (const { lease } of settlements) this.#process.log({ type: "settle-unknown", lease: leaseNumber(lease) });
     });
     return answer;
@@ -114,6 +125,10 @@ export class FaultyEngine implements port.Engine {
 
   pause(request: port.PauseRequest): Promise<void> {
     return this.#call("pause", "once", () => this.#store.pause(request));
+  }
+
+  deleteQueue(request: port.DeleteQueueRequest): Promise<boolean> {
+    return this.#call("deleteQueue", "once", () => this.#store.deleteQueue(request));
   }
 
   queues(request: { readonly queue?: string }): Promise<readonly port.QueueReport[]> {
@@ -197,6 +212,13 @@ export class FaultyEngine implements port.Engine {
         time.after(replyMs, () => this.#process.deliver(() => lost(lease)));
       },
     };
+  }
+
+  /** Somebody says that a key went to somebody else, and it is not true. */
+  #doubt(lease: port.Lease, lost: port.LostListener | undefined): void {
+    const { network, time } = this.#process;
+    const { isFalse, afterMs } = network.hint();
+    if (isFalse && lost !== undefined) time.after(afterMs, () => this.#process.deliver(() => lost(lease)));
   }
 
   #stamp(): Stamp {

@@ -1,4 +1,4 @@
-import type { CancelResult, Ending, SettleResult } from "../../src/engine/port.ts";
+import type { CancelResult, EndedItem, Ending, SettleResult } from "../../src/engine/port.ts";
 import type { Mode } from "../../src/domain/settings.ts";
 
 /**
@@ -11,7 +11,7 @@ export type Happening = { at: number } & (StoreHappening | ProcessHappening | Fa
 
 export type StoreHappening =
   | { type: "store-submit"; process: string; wall: number; entries: readonly StoreSubmission[] }
-  | { type: "store-claim"; process: string; claim: number; worker: string; max: number }
+  | { type: "store-claim"; process: string; claim: number; worker: string; max: number; items: number }
   | { type: "store-claim-over"; claim: number }
   | {
       type: "store-grant";
@@ -25,6 +25,9 @@ export type StoreHappening =
       id: string;
       level: string;
       attempt: number;
+      losses: number;
+      /** The others that the lease covers, in order. */
+      behind: readonly GrantedItem[];
       leaseMs: number;
       wall: number;
     }
@@ -37,12 +40,22 @@ export type StoreHappening =
       lease?: number;
       fence?: number;
     }
-  | { type: "store-renew"; process: string; lease: number; key: string; leaseMs: number; ok?: boolean }
+  | {
+      type: "store-renew";
+      process: string;
+      lease: number;
+      key: string;
+      leaseMs: number;
+      ended: readonly Ended[] | undefined;
+      ok?: boolean;
+    }
   | {
       type: "store-settle";
       process: string;
       lease: number;
       key: string;
+      /** Items of its run that ended before the last. */
+      ended: readonly Ended[];
       ending: Ending["type"];
       delayMs: number;
       place: "keep" | "yield";
@@ -51,6 +64,20 @@ export type StoreHappening =
     }
   | { type: "store-cancel"; process: string; id: string; result?: CancelResult }
   | { type: "store-pause"; process: string; key: string | undefined; paused: boolean; done?: boolean };
+
+/** An item as a store hands it out. */
+export interface GrantedItem {
+  readonly token: number;
+  readonly id: string;
+  readonly level: string;
+  readonly attempt: number;
+  readonly losses: number;
+}
+
+export interface Ended {
+  readonly id: string;
+  readonly ending: EndedItem["ending"]["type"];
+}
 
 export interface StoreSubmission {
   readonly token: number;
@@ -100,11 +127,16 @@ export type ProcessHappening =
       process: string;
       lease: number;
       ok: boolean;
+      ended: readonly Ended[] | undefined;
       cancelRequested: boolean;
       since: number;
       sinceWall: number;
     }
-  | { type: "settling"; process: string; lease: number; ending: Ending["type"] }
+  /** It asks for a renewal. `ended`: and says so much of its run. */
+  | { type: "renewing"; process: string; lease: number; ended: readonly Ended[] | undefined }
+  | { type: "settling"; process: string; lease: number; ended: readonly Ended[]; ending: Ending["type"] }
+  /** An answer came to it. */
+  | { type: "settle-answered"; process: string; lease: number }
   /** No answer came to it. */
   | { type: "settle-unknown"; process: string; lease: number }
   | { type: "started"; process: string; lease: number; token: number; attempt: number; guard: Guard }
@@ -113,7 +145,7 @@ export type ProcessHappening =
   | { type: "stop"; process: string; worker: string; graceMs: number }
   | { type: "stopped"; process: string; worker: string; abandoned: number }
   | { type: "outcome"; process: string; id: string; state: string }
-  | { type: "told"; process: string; what: string; key: string | undefined };
+  | { type: "told"; process: string; what: string; key: string | undefined; id: string | undefined };
 
 export type FaultKind =
   | "request lost"

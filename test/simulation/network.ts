@@ -1,5 +1,5 @@
 import type { FaultKind } from "./history.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../kit/random.ts";
 import type { FaultRates, Settings } from "./settings.ts";
 
 /** What will happen to one call on its way to the store and back. */
@@ -64,6 +64,12 @@ export class Network {
       onRequest,
       onReply,
     };
+  }
+
+  /** Whether something wrong is heard of a lease, and when. */
+  hint(): { readonly isFalse: boolean; readonly afterMs: number } {
+    const random = this.#random;
+    return { isFalse: !this.#isCalm() && random.chance(0.05), afterMs: random.next() * random.pick([10, 60, 300]) };
   }
 
   #delayMs(): number {

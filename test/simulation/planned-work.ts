@@ -1,7 +1,7 @@
 import { Receipt } from "../../src/client/receipt.ts";
 import type { Cast } from "./cast.ts";
 import { holdForAWhile } from "./holding.ts";
-import { drawItemPlan, drawSubmission, type ItemPlan, type SubmissionPlan } from "./plans.ts";
+import { drawItemPlan, drawSubmission, inLine, type ItemPlan, type SubmissionPlan } from "./plans.ts";
 import type { RunParts } from "./run-parts.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
 import { submitOnce } from "./submitting.ts";
@@ -31,16 +31,21 @@ export class PlannedWork {
     let token = 0;
     while (token < settings.submissions) {
       const batch: SubmissionPlan[] = [];
-      for (let left = random.chance(0.15) ? random.between(2, 4) : 1; left > 0; left -= 1) {
+      const isLine = settings.quick > 0 && random.chance(0.4);
+      const most = isLine ? 16 : 4;
+      for (let left = isLine || random.chance(0.15) ? random.between(2, most) : 1; left > 0; left -= 1) {
         token += 1;
         batch.push(drawSubmission(random, settings, token));
-        this.#itemPlans.set(token, drawItemPlan(random));
+        this.#itemPlans.set(token, drawItemPlan(random, settings));
       }
-      sometime((process) => this.#submit(cast, process, batch));
+      const plans = isLine ? inLine(random, settings, batch) : batch;
+      sometime((process) => this.#submit(cast, process, plans));
     }
-    for (let count = random.between(0, 3); count > 0; count -= 1) {
+    for (let count = random.between(0, settings.quick > 0 ? 8 : 3); count > 0; count -= 1) {
       sometime(async (process) => {
-        if (this.ids.length > 0) await process.queue.cancel(random.pick(this.ids));
+        // The newest are those that wait.
+        const ids = settings.quick > 0 && random.chance(0.7) ? this.ids.slice(-10) : this.ids;
+        if (ids.length > 0) await process.queue.cancel(random.pick(ids));
       });
     }
     for (let count = random.between(-1, 3); count > 0; count -= 1) {

@@ -1,4 +1,4 @@
-import type { Random } from "./random.ts";
+import type { Random } from "../kit/random.ts";
 import type { Settings } from "./settings.ts";
 
 /** What is in store for one submitted item, whoever works on it. */
@@ -6,6 +6,8 @@ export interface ItemPlan {
   /** So many attempts fail before one succeeds. */
   readonly failures: number;
   readonly failure: "throw" | "fatal" | "later" | "odd";
+  /** So many attempts kill their process. */
+  readonly kills: number;
 }
 
 export interface SubmissionPlan {
@@ -17,11 +19,23 @@ export interface SubmissionPlan {
   readonly mode: "fifo" | "latest" | "strict" | undefined;
 }
 
-export function drawItemPlan(random: Random): ItemPlan {
+export function drawItemPlan(random: Random, { quick, poisonous }: Settings): ItemPlan {
   return {
-    failures: random.chance(0.6) ? 0 : random.between(1, 5),
+    // A failure ends a run, so there are fewer where there are to be runs.
+    failures: random.chance(quick > 0 ? 0.9 : 0.6) ? 0 : random.between(1, 5),
     failure: random.pick(["throw", "throw", "fatal", "later", "odd"]),
+    kills: random.chance(poisonous) ? random.between(1, 4) : 0,
   };
+}
+
+/** A line of items of one level that wait for one key: what a run is made of. */
+export function inLine(
+  random: Random,
+  settings: Settings,
+  plans: readonly SubmissionPlan[],
+): readonly SubmissionPlan[] {
+  const place = { key: random.pick(settings.keys), level: random.pick(settings.levels), delayMs: 0 };
+  return plans.map((plan) => Object.assign({}, plan, place, plan.mode === "strict" ? { mode: "fifo" } : {}));
 }
 
 /** Two thirds carry an id; one in ten of those an id that somebody else used before, for something else. */

@@ -14,6 +14,9 @@ export interface ChunkResult {
   readonly events: number;
   readonly accepted: number;
   readonly started: number;
+  readonly further: number;
+  readonly reports: number;
+  readonly alone: number;
   readonly duplicates: number;
   readonly rejectedEffects: number;
   readonly faults: Readonly<Record<string, number>>;
@@ -38,6 +41,9 @@ const NOTHING: ChunkResult = {
   events: 0,
   accepted: 0,
   started: 0,
+  further: 0,
+  reports: 0,
+  alone: 0,
   duplicates: 0,
   rejectedEffects: 0,
   faults: {},
@@ -97,6 +103,9 @@ function add(a: ChunkResult, b: ChunkResult): ChunkResult {
     events: a.events + b.events,
     accepted: a.accepted + b.accepted,
     started: a.started + b.started,
+    further: a.further + b.further,
+    reports: a.reports + b.reports,
+    alone: a.alone + b.alone,
     duplicates: a.duplicates + b.duplicates,
     rejectedEffects: a.rejectedEffects + b.rejectedEffects,
     faults,

@@ -2,7 +2,7 @@ import type { Clock } from "../../src/domain/clock.ts";
 import { bodyText } from "../../src/domain/payload.ts";
 import type * as port from "../../src/engine/port.ts";
 import type { Locks } from "../../src/locks/port.ts";
-import type { History, StoreSubmission } from "./history.ts";
+import type { Ended, GrantedItem, History, StoreSubmission } from "./history.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
 /** Numbers that are unique in a run. */
@@ -45,12 +45,14 @@ function numbered(lease: port.Lease): NumberedHandle {
 /** Stands at the door of the store and writes down what is asked, in the order in which it is done, and the answers. */
 export class RecordingEngine implements port.Engine {
   readonly name: string;
+  readonly runs: boolean;
   readonly #inner: port.Engine;
   readonly #recording: Recording;
   readonly #process: string;
 
   constructor(inner: port.Engine, recording: Recording, process: string) {
     this.name = inner.name;
+    this.runs = inner.runs === true;
     this.#inner = inner;
     this.#recording = recording;
     this.#process = process;
@@ -82,20 +84,21 @@ export class RecordingEngine implements port.Engine {
 
   async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     const { history, numbers } = this.#recording;
-    const { worker, max, leaseMs } = request;
+    const { worker, max, leaseMs, items = 1 } = request;
     const claim = numbers.next();
-    history.add({ ...this.#here(), type: "store-claim", claim, worker, max });
+    history.add({ ...this.#here(), type: "store-claim", claim, worker, max, items });
     try {
       const grants = await this.#inner.claim(request);
       return grants.map((grant): port.Grant => {
-        const { item } = grant;
-        const { id, key, level, attempt } = item;
+        const { item, behind = [] } = grant;
+        const { key } = item;
         const lease = numbers.next();
-        const token = Number(bodyText(item.payload.body));
         const where = { ...this.#here(), claim, worker, lease, wall: this.#wall() };
         const { fence } = grant.lease;
-        history.add({ ...where, type: "store-grant", key, fence, token, id, level, attempt, leaseMs });
-        return { item, lease: { ...grant.lease, handle: new NumberedHandle(lease, grant.lease) } };
+        const first = grantedItem(item);
+        history.add({ ...where, type: "store-grant", key, fence, ...first, behind: behind.map(grantedItem), leaseMs });
+        const handle = new NumberedHandle(lease, grant.lease);
+        return Object.assign({}, grant, { lease: Object.assign({}, grant.lease, { handle }) });
       });
     } finally {
       history.add({ at: this.#recording.time.now, type: "store-claim-over", claim });
@@ -115,13 +118,14 @@ export class RecordingEngine implements port.Engine {
   }
 
   async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
-    const entries = renewals.map(({ lease, leaseMs }) =>
+    const entries = renewals.map(({ lease, leaseMs, ended }) =>
       this.#recording.history.add({
         ...this.#here(),
         type: "store-renew" as const,
         lease: leaseNumber(lease),
         key: lease.key,
         leaseMs,
+        ended: ended?.map(endedOf),
       }),
     );
     const originals = renewals.map((renewal) => ({ ...renewal, lease: numbered(renewal.lease).original }));
@@ -131,19 +135,20 @@ export class RecordingEngine implements port.Engine {
   }
 
   async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
-    const entries = settlements.map(({ lease, ending }) =>
+    const entries = settlements.map(({ lease, ended = [], ending }) =>
       this.#recording.history.add({
         ...this.#here(),
         type: "store-settle" as const,
         lease: leaseNumber(lease),
         key: lease.key,
+        ended: ended.map(endedOf),
         ending: ending.type,
         delayMs: ending.type === "retry" ? ending.delayMs : 0,
         place: ending.type === "retry" ? ending.place : "keep",
         wall: this.#wall(),
       }),
     );
-    const originals = settlements.map(({ lease, ending }) => ({ lease: numbered(lease).original, ending }));
+    const originals = settlements.map((one) => ({ ...one, lease: numbered(one.lease).original }));
     const results = await this.#inner.settle(originals);
     for (const [index, entry] of entries.entries()) Object.assign(entry, { result: results[index] });
     return results;
@@ -169,6 +174,10 @@ export class RecordingEngine implements port.Engine {
     const entry = this.#recording.history.add({ ...this.#here(), type: "store-pause" as const, key, paused });
     await this.#inner.pause(request);
     Object.assign(entry, { done: true });
+  }
+
+  deleteQueue(request: port.DeleteQueueRequest): Promise<boolean> {
+    return this.#inner.deleteQueue(request);
   }
 
   queues(request: { readonly queue?: string }): Promise<readonly port.QueueReport[]> {
@@ -206,6 +215,15 @@ export class RecordingEngine implements port.Engine {
   #wall(): number {
     return this.#recording.storeClock.wall();
   }
+}
+
+function grantedItem({ id, level, attempt, losses = 0, payload }: port.Item): GrantedItem {
+  return { token: Number(bodyText(payload.body)), id, level, attempt, losses };
+}
+
+/** What a report says of an item of its run. */
+export function endedOf({ id, ending }: port.EndedItem): Ended {
+  return { id, ending: ending.type };
 }
 
 function submitAnswer(result: port.SubmitResult): NonNullable<StoreSubmission["answer"]> {

@@ -17,7 +17,7 @@ export function describeFailure({ seed, violations, trace }: Failure): string {
 }
 
 export function describeTotals(total: ChunkResult, elapsedMs: number): string {
-  const { seeds, events, accepted, started, duplicates, rejectedEffects } = total;
+  const { seeds, events, accepted, started, further, reports, alone, duplicates, rejectedEffects } = total;
   const faults = Object.entries(total.faults).filter(
     ([kind]) => kind !== "resume" && kind !== "heal" && kind !== "late",
   );
@@ -30,6 +30,7 @@ export function describeTotals(total: ChunkResult, elapsedMs: number): string {
   return [
     `${seeds} seeds in ${(elapsedMs / 1000).toFixed(1)} s (${Math.round((seeds * 1000) / elapsedMs)} per second), ${events} events`,
     `${accepted} items accepted, ${started} runs of handlers`,
+    `${further} of these behind another item under one lease, ${reports} reports on the way, ${alone} alone in their process`,
     `${faultCount} faults: ${listed}`,
     `${duplicates} runs succeeded for nothing (${share.toFixed(2)} %), each explained by a fault`,
     `${rejectedEffects} effects refused by their fence`,

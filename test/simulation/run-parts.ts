@@ -1,7 +1,7 @@
 import type { MemoryStore } from "../../src/engines/memory/index.ts";
 import type { History } from "./history.ts";
 import type { Plant } from "./planted/plant.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../kit/random.ts";
 import type { Numbers } from "./recording-engine.ts";
 import type { Settings } from "./settings.ts";
 import type { ShiftedClock } from "./shifted-clock.ts";

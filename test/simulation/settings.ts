@@ -1,5 +1,5 @@
 import type { Mode, QueueOptions } from "../../src/domain/settings.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../kit/random.ts";
 
 /** Everything about a run that its seed decides before it begins. */
 export interface Settings {
@@ -18,6 +18,10 @@ export interface Settings {
   readonly historyMs: number;
   readonly timeoutMs: number | undefined;
   readonly submissions: number;
+  /** The share of items that take next to no time, so that leases cover runs and keys are fetched ahead. */
+  readonly quick: number;
+  /** The share of items that kill the process which works on them, again and again. */
+  readonly poisonous: number;
   /** For how long things go wrong. After it comes the drain. */
   readonly troubleMs: number;
   readonly faults: FaultRates;
@@ -61,6 +65,7 @@ export const ENDLESS_PATIENCE_MS = 86_400_000;
 
 export function drawSettings(random: Random): Settings {
   const leaseMs = random.pick([400, 1_000, 2_000, 6_000]);
+  const quick = random.pick([0, 0, 0.8, 0.9, 0.95, 1]);
   return {
     processes: random.between(2, 4),
     keys: Array.from({ length: random.between(1, 5) }, (_, index) => `key${index + 1}`),
@@ -70,13 +75,16 @@ export function drawSettings(random: Random): Settings {
     backoffMs: random.pick([0, 50, 500]),
     maxBackoffMs: 2_000,
     place: random.pick(["keep", "yield"]),
-    mode: random.pick(["fifo", "fifo", "fifo", "latest", "strict"]),
-    keyLimit: random.pick([2, 5, 1_000]),
+    // Where items are quick, they stand in line: that is what runs are made of.
+    mode: random.pick(["fifo", "fifo", "fifo", quick > 0 ? "fifo" : "strict", "latest"]),
+    keyLimit: random.pick([quick > 0 ? 1_000 : 2, 5, 1_000]),
     queueLimit: random.pick([6, 1_000, 1_000]),
     patienceMs: random.pick([100, ENDLESS_PATIENCE_MS]),
     historyMs: random.pick([0, 3_600_000]),
     timeoutMs: random.chance(0.25) ? Math.round(leaseMs * random.pick([0.5, 1.5])) : undefined,
-    submissions: random.between(4, 24),
+    submissions: quick > 0 ? random.between(10, 70) : random.between(4, 24),
+    quick,
+    poisonous: random.pick([0, 0, 0.05, 0.15]),
     troubleMs: leaseMs * random.between(3, 12),
     faults: drawFaults(random),
   };

@@ -1,6 +1,6 @@
 import { BatonError, Fatal, RetryLater } from "../../src/domain/errors.ts";
 import type { Handler, WorkItem } from "../../src/worker/handler.ts";
-import type { HeldLease } from "../../src/worker/run.ts";
+import type { HeldLease } from "../../src/worker/held-item.ts";
 import type { Guard, HandlerEnd } from "./history.ts";
 import type { ItemPlan } from "./plans.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
@@ -23,7 +23,10 @@ export function simulatedHandler(
       process.log({ type: "finished", lease: number, token, how });
     };
     const act = new Act(process, item, lease, guard, number, planOf(token), isCalm());
-    if (!random.chance(0.15)) return act.slowly(finished);
+    const { quick } = process.settings;
+    if (random.chance(quick)) {
+      if (random.chance(0.3)) return act.soon(finished);
+    } else if (!random.chance(0.15)) return act.slowly(finished);
     try {
       const result = act.atOnce();
       finished("returned");
@@ -63,13 +66,29 @@ class Act {
   }
 
   atOnce(): unknown {
+    this.#perhapsKill();
     this.#effect();
     return this.#conclude();
   }
 
-  async slowly(finished: (how: HandlerEnd) => void): Promise<unknown> {
+  /** In a few milliseconds. */
+  soon(finished: (how: HandlerEnd) => void): Promise<unknown> {
+    return this.#through(finished, async () => {
+      const lengthMs = this.#process.random.next() * 6;
+      await this.#process.sleep(lengthMs / 2);
+      this.#process.inTheMiddle();
+      await this.#process.sleep(lengthMs / 2);
+      return this.atOnce();
+    });
+  }
+
+  slowly(finished: (how: HandlerEnd) => void): Promise<unknown> {
+    return this.#through(finished, () => this.#steps());
+  }
+
+  async #through(finished: (how: HandlerEnd) => void, work: () => Promise<unknown>): Promise<unknown> {
     try {
-      const result = await this.#steps();
+      const result = await work();
       finished("returned");
       return result;
     } catch (error) {
@@ -84,6 +103,7 @@ class Act {
     const lengthMs = this.#lengthMs();
     for (let step = 0; step < steps; step += 1) {
       await this.#process.sleep(lengthMs / steps, this.#guard === "signal" ? this.#lease.signal : undefined);
+      this.#perhapsKill();
       if (!this.#calm && random.chance(settings.faults.crashInHandler)) {
         this.#process.crash("in a handler");
         await new Promise<never>(() => undefined);
@@ -95,6 +115,11 @@ class Act {
       this.#effect();
     }
     return this.#conclude();
+  }
+
+  /** What follows in the product does not reach anybody any more. */
+  #perhapsKill(): void {
+    if (!this.#calm && this.#item.attempt <= this.#plan.kills) this.#process.crash("by a poisonous item");
   }
 
   #lengthMs(): number {

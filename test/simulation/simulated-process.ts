@@ -8,7 +8,7 @@ import { FaultyEngine } from "./faulty-engine.ts";
 import type { FaultKind, History, ProcessHappening } from "./history.ts";
 import { Network } from "./network.ts";
 import type { Plant } from "./planted/plant.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../kit/random.ts";
 import { queueOptions, type Settings } from "./settings.ts";
 import { ShiftedClock } from "./shifted-clock.ts";
 import type { VirtualTime } from "./virtual-time.ts";
@@ -60,6 +60,8 @@ export class SimulatedProcess {
   #paused = false;
   #held: (() => void)[] = [];
   #disposing = false;
+  /** What is to happen in the middle of the next quick handler: left to chance, hardly anything would happen there. */
+  readonly #ambushes: (() => void)[] = [];
   /** Set by the product and not yet fired. */
   readonly #timers = new Set<() => void>();
 
@@ -155,6 +157,15 @@ export class SimulatedProcess {
     });
   }
 
+  ambush(deed: () => void): void {
+    this.#ambushes.push(deed);
+  }
+
+  /** A quick handler is under way. */
+  inTheMiddle(): void {
+    this.#ambushes.shift()?.();
+  }
+
   addWorker(worker: Worker): void {
     this.workers.add(worker);
     this.#everyWorker.push(worker);
@@ -211,7 +222,7 @@ export class SimulatedProcess {
   }
 
   #tell(event: BatonEvent): void {
-    const key = "item" in event ? event.item.key : undefined;
-    this.log({ type: "told", what: "why" in event ? `${event.type} (${event.why})` : event.type, key });
+    const { key, id } = "item" in event ? event.item : { key: undefined, id: undefined };
+    this.log({ type: "told", what: "why" in event ? `${event.type} (${event.why})` : event.type, key, id });
   }
 }

@@ -12,7 +12,16 @@ countImmediates();
 // The simulation makes errors by the thousand, and nobody reads their stacks.
 Error.stackTraceLimit = 0;
 
-const NO_STATISTICS: Statistics = { faults: new Map(), accepted: 0, started: 0, duplicates: 0, rejectedEffects: 0 };
+const NO_STATISTICS: Statistics = {
+  faults: new Map(),
+  accepted: 0,
+  started: 0,
+  further: 0,
+  reports: 0,
+  alone: 0,
+  duplicates: 0,
+  rejectedEffects: 0,
+};
 
 /** An error that nobody caught, in code that nobody awaits. */
 let stray: unknown;
@@ -57,11 +66,23 @@ async function runAlone(seed: number, make: MakePlant | undefined): Promise<Seed
 
 function summary(results: readonly SeedResult[]): ChunkResult {
   const faults: Record<string, number> = {};
-  const totals = { events: 0, accepted: 0, started: 0, duplicates: 0, rejectedEffects: 0 };
+  const totals = {
+    events: 0,
+    accepted: 0,
+    started: 0,
+    further: 0,
+    reports: 0,
+    alone: 0,
+    duplicates: 0,
+    rejectedEffects: 0,
+  };
   for (const { events, statistics } of results) {
     totals.events += events;
     totals.accepted += statistics.accepted;
     totals.started += statistics.started;
+    totals.further += statistics.further;
+    totals.reports += statistics.reports;
+    totals.alone += statistics.alone;
     totals.duplicates += statistics.duplicates;
     totals.rejectedEffects += statistics.rejectedEffects;
     for (const [kind, count] of statistics.faults) faults[kind] = (faults[kind] ?? 0) + count;

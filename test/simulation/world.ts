@@ -5,7 +5,7 @@ import { History, type LastWords } from "./history.ts";
 import { planFaults } from "./planned-faults.ts";
 import { PlannedWork } from "./planned-work.ts";
 import type { MakePlant } from "./planted/plant.ts";
-import { Random } from "./random.ts";
+import { Random } from "../kit/random.ts";
 import { Numbers } from "./recording-engine.ts";
 import type { RunParts } from "./run-parts.ts";
 import { drawSettings, type Settings } from "./settings.ts";

@@ -45,7 +45,15 @@ export function checkSubmitters(
   settings: Settings,
   findings: Findings,
 ): void {
+  const told = new Set<string>();
   for (const happening of happenings) {
+    if (happening.type === "told" && happening.what === "done" && happening.id !== undefined) {
+      const { at, process, key, id } = happening;
+      if (told.has(id)) findings.add("endings", at, key, `${process} told once more that item ${id} is done`);
+      if (model.byId.get(id)?.state !== "done")
+        findings.add("endings", at, key, `${process} told that item ${id} is done, and it is not`);
+      told.add(id);
+    }
     if (happening.type === "outcome") {
       const item = model.byId.get(happening.id);
       if (item?.state === happening.state) continue;

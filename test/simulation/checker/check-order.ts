@@ -1,10 +1,16 @@
 import type { ModelItem, StoreModel } from "./store-model.ts";
 import type { Findings } from "./violation.ts";
 
-/** When an item is handed out, nobody on its key may have had to go first. */
-export function checkOrderOnKey(granted: ModelItem, at: number, findings: Findings): void {
+/** When an item is handed out, nobody on its key may have had to go first, but those of its run that do. */
+export function checkOrderOnKey(
+  granted: ModelItem,
+  before: readonly ModelItem[],
+  at: number,
+  findings: Findings,
+): void {
   for (const other of granted.key.items) {
-    if (other === granted || other.state === "running" || !goesFirst(other, granted)) continue;
+    if (other === granted || before.includes(other) || other.state === "running" || !goesFirst(other, granted))
+      continue;
     const says = `item ${granted.token} was handed out before item ${other.token}, which was ahead of it (${other.state})`;
     findings.add("G5 ordered", at, granted.key.name, says);
   }

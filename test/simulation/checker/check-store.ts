@@ -1,4 +1,4 @@
-import type { Happening } from "../history.ts";
+import type { GrantedItem, Happening } from "../history.ts";
 import { ENDLESS_PATIENCE_MS, type Settings } from "../settings.ts";
 import { checkSubmission } from "./check-submission.ts";
 import { checkOrderOnKey, moreUrgent } from "./check-order.ts";
@@ -18,6 +18,8 @@ export class StoreChecker {
   /** False as soon as the store's wall clock was stepped: what waits for that clock is then anybody's guess. */
   #trustWall = true;
   #lastChange = 0;
+  /** Per claim: the most items of a run. */
+  readonly #most = new Map<number, number>();
   /** Per key: who wrote last to a register that refuses lower fences. */
   readonly #registers = new Map<string, { fence: number; lease: number }>();
   /** More urgent items that were ready when another was handed out. */
@@ -39,6 +41,7 @@ export class StoreChecker {
         break;
       case "store-claim":
         this.model.waitingClaims.add(happening.claim);
+        this.#most.set(happening.claim, happening.items);
         break;
       case "store-claim-over":
         this.model.waitingClaims.delete(happening.claim);
@@ -62,6 +65,9 @@ export class StoreChecker {
         if (happening.done !== true) break;
         if (happening.key === undefined) this.model.paused = happening.paused;
         else this.model.key(happening.key).paused = happening.paused;
+        break;
+      case "started":
+        this.#started(happening);
         break;
       case "effect":
         this.#effect(happening);
@@ -134,16 +140,45 @@ export class StoreChecker {
   }
 
   #grant(grant: Of<"store-grant">): void {
-    const { at, token, fence, process, lease: number, attempt, leaseMs } = grant;
+    const { at, token, fence, process, lease: number, leaseMs } = grant;
     const key = this.model.key(grant.key);
+    if (key.paused || this.model.paused)
+      this.#findings.add("pause", at, key.name, `item ${token} was handed out although paused`);
+    const item = this.#handOut(grant, grant, []);
+    if (item === undefined) return;
+    const run = [item];
+    for (const one of grant.behind) {
+      const covered = this.#handOut(grant, one, run);
+      if (covered === undefined) return;
+      this.#checkCovered(covered, run, at);
+      covered.state = "waiting";
+      covered.due = undefined;
+      run.push(covered);
+    }
+    this.#checkRun(grant, key);
+    if (this.#settings.patienceMs === ENDLESS_PATIENCE_MS) {
+      for (const passed of moreUrgent(this.model, item)) this.#passedOver.push({ at, item, passed });
+    }
+    this.#lease(key, { number, fence, process, item, behind: run.slice(1), deadline: at + leaseMs }, at);
+    item.state = "running";
+    key.grantedAt = at;
+    item.attempts += 1;
+    item.due = undefined;
+  }
+
+  /** An item of a run, at its place: undefined when there is no such item. */
+  #handOut(
+    { at, wall, key: keyName }: Of<"store-grant">,
+    { token, id, level, attempt, losses }: GrantedItem,
+    before: readonly ModelItem[],
+  ): ModelItem | undefined {
+    const key = this.model.key(keyName);
     const item = this.model.items.get(token);
     if (item === undefined) {
       this.#findings.add("G4 nothing lost", at, key.name, `item ${token} runs, which was never accepted`);
-      return;
+      return undefined;
     }
-    if (key.paused || this.model.paused)
-      this.#findings.add("pause", at, key.name, `item ${token} was handed out although paused`);
-    if (item.key !== key || item.id !== grant.id || this.#settings.levels[item.level] !== grant.level) {
+    if (item.key !== key || item.id !== id || this.#settings.levels[item.level] !== level) {
       this.#findings.add("G4 nothing lost", at, key.name, `item ${token} was handed out with another key, id or level`);
     }
     if (!item.key.items.has(item)) {
@@ -154,23 +189,50 @@ export class StoreChecker {
         `item ${token} was handed out after it had ended ${item.state}`,
       );
     }
-    if (this.#trustWall && item.due !== undefined && grant.wall < item.due.wall) {
-      const earlyMs = item.due.wall - grant.wall;
+    if (this.#trustWall && item.due !== undefined && wall < item.due.wall) {
+      const earlyMs = item.due.wall - wall;
       this.#findings.add("delays", at, key.name, `item ${token} was handed out ${earlyMs} ms before it was due`);
     }
     if (attempt !== item.attempts + 1) {
       const says = `item ${token} was handed out as attempt ${attempt}, after ${item.attempts} that count`;
       this.#findings.add("attempts", at, key.name, says);
     }
-    checkOrderOnKey(item, at, this.#findings);
-    if (this.#settings.patienceMs === ENDLESS_PATIENCE_MS) {
-      for (const passed of moreUrgent(this.model, item)) this.#passedOver.push({ at, item, passed });
+    if (losses !== item.losses) {
+      const says = `item ${token} was handed out with ${losses} lost leases, after ${item.losses} that were lost while it ran`;
+      this.#findings.add("attempts", at, key.name, says);
     }
-    this.#lease(key, { number, fence, process, item, deadline: at + leaseMs }, at);
-    item.state = "running";
-    key.grantedAt = at;
-    item.attempts += 1;
-    item.due = undefined;
+    checkOrderOnKey(item, before, at, this.#findings);
+    return item;
+  }
+
+  /** A run takes in only what is innocent and equal. */
+  #checkCovered(item: ModelItem, [first]: readonly ModelItem[], at: number): void {
+    // One that was delayed has come due, or was found out to be early before.
+    const waits = item.state === "waiting" || (item.state === "delayed" && !item.yielded);
+    if (waits && item.level === first?.level && item.attempts === 0) return;
+    const says = `item ${item.token} was covered by a lease that it must not be covered by (${item.state}, ${item.attempts} attempts)`;
+    this.#findings.add("runs", at, item.key.name, says);
+  }
+
+  #checkRun({ at, claim, behind }: Of<"store-grant">, key: ModelKey): void {
+    const most = this.#most.get(claim) ?? 1;
+    const length = behind.length + 1;
+    if (length > most)
+      this.#findings.add("runs", at, key.name, `a run of ${length} items was handed out to a claim of ${most}`);
+    if (length > 1 && key.alone > 0) {
+      const says = `a run of ${length} items was handed out, although ${key.alone} must still end one by one`;
+      this.#findings.add("runs", at, key.name, says);
+    }
+  }
+
+  /** While a lease is current, its holder begins only what it covers. */
+  #started({ at, lease, token, process }: Of<"started">): void {
+    const item = this.model.items.get(token);
+    const current = item?.key.lease;
+    if (item === undefined || current?.number !== lease) return;
+    if (current.item === item || current.behind.includes(item)) return;
+    const says = `${process} began item ${token} under lease #${lease}, which does not cover it (any more)`;
+    this.#findings.add("runs", at, item.key.name, says);
   }
 
   #hold(hold: Of<"store-hold">): void {
@@ -181,7 +243,7 @@ export class StoreChecker {
         this.#findings.add("G1 exclusive", at, key.name, "a hold on a free key was refused");
       return;
     }
-    this.#lease(key, { number, fence, process, item: undefined, deadline: at + leaseMs }, at);
+    this.#lease(key, { number, fence, process, item: undefined, behind: [], deadline: at + leaseMs }, at);
   }
 
   #renew(renew: Of<"store-renew">): void {
@@ -194,7 +256,11 @@ export class StoreChecker {
         : `current lease #${renew.lease} was not renewed`;
       this.#findings.add("G2 fenced", renew.at, key.name, says);
     }
-    if (current && key.lease !== undefined) key.lease.deadline = renew.at + renew.leaseMs;
+    if (!current || key.lease === undefined) return;
+    key.lease.deadline = renew.at + renew.leaseMs;
+    if (renew.ended === undefined) return;
+    this.model.endBefore(key, key.lease, renew.ended);
+    this.model.uncover(key.lease);
   }
 
   #settle(settle: Of<"store-settle">): void {
@@ -210,9 +276,12 @@ export class StoreChecker {
       this.#findings.add("G2 fenced", at, key.name, says);
     }
     if (current === undefined) return;
+    this.model.endBefore(key, current, settle.ended);
+    this.model.uncover(current);
     key.lease = undefined;
     const { item } = current;
     if (item === undefined) return;
+    if (ending !== "release") key.alone = Math.max(0, key.alone - 1);
     switch (ending) {
       case "done":
       case "dead":
@@ -236,7 +305,7 @@ export class StoreChecker {
   #cancel({ at, id, result }: Of<"store-cancel">): void {
     if (result === undefined) return;
     const item = this.model.byId.get(id);
-    const expected = item === undefined ? "missing" : this.#expectedCancel(item.state, item.kept);
+    const expected = item === undefined ? "missing" : this.#expectedCancel(item);
     if (result !== expected) {
       const says = `cancelling ${id}, which is ${item?.state ?? "unknown"}, gave ${result} instead of ${expected}`;
       this.#findings.add("cancel", at, item?.key.name, says);
@@ -246,8 +315,9 @@ export class StoreChecker {
     if (expected === "requested") item.cancelRequested = true;
   }
 
-  #expectedCancel(state: string, kept: boolean): string {
-    if (state === "running") return "requested";
+  #expectedCancel(item: ModelItem): string {
+    const { state, kept } = item;
+    if (state === "running" || this.model.isCovered(item)) return "requested";
     if (state === "waiting" || state === "delayed" || state === "backing off") return "cancelled";
     return kept || state === "dead" ? "ended" : "missing";
   }

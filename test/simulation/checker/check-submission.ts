@@ -24,7 +24,8 @@ export function checkSubmission(
   }
   const key = model.key(keyName);
   const behind = model.behind(key);
-  const expected = expectedRefusal(model, settings, entry, behind.length);
+  const replaceable = behind.filter((item) => !model.isCovered(item));
+  const expected = expectedRefusal(model, settings, entry, { behind: behind.length, replaceable: replaceable.length });
   if (!answer.ok) {
     if (answer.code !== expected) {
       findings.add(
@@ -39,7 +40,7 @@ export function checkSubmission(
   if (expected !== undefined)
     findings.add("G10 bounded", at, keyName, `item ${token} was accepted instead of ${expected}`);
   if (answer.duplicate) findings.add("G9 idempotent", at, keyName, `new item ${token} was called a duplicate`);
-  const replaced = entry.mode === "latest" ? behind : [];
+  const replaced = entry.mode === "latest" ? replaceable : [];
   const wrong =
     answer.replaced.length !== replaced.length || replaced.some((item) => !answer.replaced.includes(item.id));
   if (wrong) findings.add("G4 nothing lost", at, keyName, `item ${token} replaced others than those that waited`);
@@ -55,6 +56,7 @@ export function checkSubmission(
     delayed: entry.delayMs > 0,
     state: entry.delayMs > 0 ? "delayed" : "waiting",
     attempts: 0,
+    losses: 0,
     yielded: false,
     cancelRequested: false,
     due: entry.delayMs > 0 ? { wall: wall + entry.delayMs, at: at + entry.delayMs } : undefined,
@@ -65,11 +67,11 @@ function expectedRefusal(
   model: StoreModel,
   settings: Settings,
   { mode, key }: StoreSubmission,
-  behind: number,
+  { behind, replaceable }: { readonly behind: number; readonly replaceable: number },
 ): string | undefined {
   if (mode === "strict" && (behind > 0 || model.key(key).lease !== undefined)) return "KEY_BUSY";
   if (mode === "fifo" && behind >= settings.keyLimit) return "KEY_FULL";
-  if (mode === "latest" && behind > 0) return undefined;
+  if (mode === "latest" && replaceable > 0) return undefined;
   return model.behindInAll() >= settings.queueLimit ? "QUEUE_FULL" : undefined;
 }
 

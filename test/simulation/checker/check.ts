@@ -5,6 +5,7 @@ import { checkBeliefs, checkEffects } from "./check-leases.ts";
 import { StoreChecker } from "./check-store.ts";
 import { checkDuplicates, checkStarts } from "./check-repeats.ts";
 import { checkRun } from "./check-runs.ts";
+import { checkSolitude } from "./check-solitude.ts";
 import { LeaseRecords } from "./lease-record.ts";
 import { Troubles } from "./troubles.ts";
 import { Findings, type Violation } from "./violation.ts";
@@ -19,6 +20,12 @@ export interface Statistics {
   readonly faults: ReadonlyMap<string, number>;
   readonly accepted: number;
   readonly started: number;
+  /** Of these, those that began behind another one of their run. */
+  readonly further: number;
+  /** Renewals that told how items of a run ended, because the next one took long. */
+  readonly reports: number;
+  /** Items that ran alone in their process, because their lease was lost before. */
+  readonly alone: number;
   /** Runs that succeeded and did not count, all explained by a fault or reported as violations. */
   readonly duplicates: number;
   /** Effects that a register refused for their fence: what fencing is for. */
@@ -38,12 +45,14 @@ export function check(settings: Settings, happenings: readonly Happening[], last
   }
   store.finish();
   const records = [...leases.all.values()];
+  const begun = records.flatMap(({ items }) => items).filter(({ started }) => started !== undefined);
   checkBeliefs(records, findings);
   for (const record of records) {
     checkEffects(record, troubles, findings);
     checkRun(record, settings, troubles, findings);
   }
-  checkStarts(records, settings, findings);
+  checkStarts(records, settings, troubles, findings);
+  const alone = checkSolitude(records, settings, troubles, findings);
   const duplicates = checkDuplicates(records, settings, troubles, findings);
   checkSubmitters(happenings, store.model, settings, findings);
   checkEnd(store.model, last, happenings.at(-1)?.at ?? 0, findings);
@@ -52,7 +61,10 @@ export function check(settings: Settings, happenings: readonly Happening[], last
     statistics: {
       faults: troubles.counts,
       accepted: store.model.items.size,
-      started: records.filter(({ started }) => started !== undefined).length,
+      started: begun.length,
+      further: begun.filter(({ place }) => place > 0).length,
+      reports: leases.reports,
+      alone,
       duplicates,
       rejectedEffects: store.rejectedEffects,
     },

@@ -6,7 +6,12 @@
  *                        ▲          ├─ retry, keep ─▶ backing off (blocks its key) ─▶ running
  *                        └──────────┤─ retry, yield ─▶ delayed
  *                                   └─ release, lease over ─▶ waiting, in its old place
+ *
+ * A lease covers a run: the item that runs, and items that wait behind it. What it covers is its holder's alone. A report ends
+ * the one that runs, and the next of the run runs; what a report or the end of the lease leaves over waits as before.
  */
+import type { Ended } from "../history.ts";
+
 export type ItemState = "delayed" | "waiting" | "backing off" | "running" | EndState;
 export type EndState = "done" | "dead" | "cancelled" | "replaced";
 
@@ -23,6 +28,8 @@ export interface ModelItem {
   readonly delayed: boolean;
   state: ItemState;
   attempts: number;
+  /** How many of them ended with a lost lease. */
+  losses: number;
   /** It gave up its place once. */
   yielded: boolean;
   cancelRequested: boolean;
@@ -35,7 +42,9 @@ export interface ModelLease {
   readonly fence: number;
   readonly process: string;
   /** Undefined for a hold. */
-  readonly item: ModelItem | undefined;
+  item: ModelItem | undefined;
+  /** The others of its run, in order: covered, not begun. */
+  behind: ModelItem[];
   deadline: number;
 }
 
@@ -43,6 +52,8 @@ export interface ModelKey {
   readonly name: string;
   readonly items: Set<ModelItem>;
   lease: ModelLease | undefined;
+  /** So many items go one by one: a lease that covered as many was lost. */
+  alone: number;
   paused: boolean;
   highestFence: number;
   /** When it was handed out last. */
@@ -59,7 +70,15 @@ export class StoreModel {
   key(name: string): ModelKey {
     let key = this.keys.get(name);
     if (key === undefined) {
-      key = { name, items: new Set(), lease: undefined, paused: false, highestFence: 0, grantedAt: undefined };
+      key = {
+        name,
+        items: new Set(),
+        lease: undefined,
+        alone: 0,
+        paused: false,
+        highestFence: 0,
+        grantedAt: undefined,
+      };
       this.keys.set(name, key);
     }
     return key;
@@ -85,6 +104,8 @@ export class StoreModel {
   end(item: ModelItem, state: EndState): void {
     item.state = state;
     item.key.items.delete(item);
+    // A store may forget a key that has nothing left.
+    if (item.key.items.size === 0) item.key.alone = 0;
   }
 
   /** The lease that runs out next, if it does so until then. */
@@ -99,10 +120,42 @@ export class StoreModel {
   }
 
   expire(key: ModelKey, lease: ModelLease): void {
+    const covered = lease.behind.length + 1;
     key.lease = undefined;
-    if (lease.item === undefined) return;
-    if (lease.item.cancelRequested) this.end(lease.item, "cancelled");
-    else lease.item.state = "waiting";
+    this.uncover(lease);
+    const { item } = lease;
+    if (item === undefined) return;
+    key.alone = Math.max(key.alone, covered);
+    if (item.cancelRequested) this.end(item, "cancelled");
+    else {
+      item.state = "waiting";
+      item.losses += 1;
+    }
+  }
+
+  isCovered(item: ModelItem): boolean {
+    return item.key.lease?.behind.includes(item) ?? false;
+  }
+
+  /** What a report says of a run, item by item. One that is not the next to end was reported before. */
+  endBefore(key: ModelKey, lease: ModelLease, ended: readonly Ended[]): void {
+    for (const { id, ending } of ended) {
+      const [next] = lease.behind;
+      if (next === undefined || lease.item?.id !== id) continue;
+      this.end(lease.item, ending);
+      key.alone = Math.max(0, key.alone - 1);
+      lease.behind.shift();
+      lease.item = next;
+      next.state = "running";
+      next.attempts += 1;
+    }
+  }
+
+  /** Nothing but what runs is covered any more. Whoever asked to cancel the rest was told that it ends with the lease. */
+  uncover(lease: ModelLease): void {
+    const left = lease.behind;
+    lease.behind = [];
+    for (const item of left) if (item.cancelRequested) this.end(item, "cancelled");
   }
 
   /**

@@ -42,17 +42,19 @@ export class Troubles {
   /** The process stood still at `moment`, and came to itself at most `awakeMs` before `until`. */
   wasPaused(process: string, moment: number, until: number, awakeMs: number): boolean {
     let pausedAt: number | undefined;
+    let lastPausedAt: number | undefined;
     let resumedAt = -Infinity;
     for (const { at, kind } of this.of(process)) {
       if (kind === "resume") resumedAt = at;
-      // Two pauses with nothing between them are one.
-      if (kind === "pause" && at > resumedAt) pausedAt = at;
+      if (kind === "pause") lastPausedAt = at;
+      // Two pauses with hardly a moment between them are one: what was due in the first may come after the second.
+      if (kind === "pause" && at > resumedAt + awakeMs) pausedAt = at;
       // Timers that are late by themselves may be due a little before the pause, and still come after it.
       else if (kind === "resume" && pausedAt !== undefined && pausedAt - awakeMs <= moment && at >= moment) {
         if (until <= at + awakeMs) return true;
       }
     }
     // It stopped itself, by blocking its event loop, in the very moment.
-    return pausedAt === until;
+    return lastPausedAt === until;
   }
 }

@@ -16,6 +16,10 @@ export type Guarantee =
   | "endings"
   | "stop"
   | "duplicates"
+  /** What a lease covers is begun in order, in time, once, and while it is covered. */
+  | "runs"
+  /** What may have killed its process runs alone in it. */
+  | "solitude"
   /** An error that neither the product nor the simulation foresaw. */
   | "surprise";
 

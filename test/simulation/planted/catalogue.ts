@@ -5,6 +5,20 @@ import { handOutWhilePaused, ignoreUrgency } from "./wrong-choices.ts";
 import { giveUpTooSoon, grantTooEarly, ignoreDeadline, stampLate } from "./wrong-clocks.ts";
 import { countReleases, forgetAttempts, forgetSettlements } from "./wrong-counts.ts";
 import { renewAnyFence, resetFences, settleAnyFence } from "./wrong-fences.ts";
+import {
+  blameAttempts,
+  blameLosses,
+  cancelCovered,
+  dropReports,
+  forgetCovered,
+  forgetLosses,
+  ignoreLosses,
+  keepTooLong,
+  repeatInRun,
+  runTooLong,
+  settleRunsOfAnyFence,
+  shuffleRuns,
+} from "./wrong-runs.ts";
 import { acceptTwice, dropSubmissions, swapOrder } from "./wrong-submits.ts";
 import { failOnStop, swallowFailures } from "./wrong-workers.ts";
 
@@ -43,4 +57,20 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   { name: "a worker that stops burns attempts", make: failOnStop, breaks: ["stop"] },
   { name: "a worker calls a failure done", make: swallowFailures, breaks: ["endings"] },
   { name: "a worker discards work that was in time", make: giveUpTooSoon, breaks: ["endings", "duplicates"] },
+  {
+    name: "what a run left is forgotten",
+    make: forgetCovered,
+    breaks: ["G4 nothing lost", "G5 ordered", "G6 no blocking"],
+  },
+  { name: "an item of a run is begun twice", make: repeatInRun, breaks: ["runs"] },
+  { name: "a run is handed out in another order", make: shuffleRuns, breaks: ["G5 ordered"] },
+  { name: "a run is settled under an old fence", make: settleRunsOfAnyFence, breaks: ["G2 fenced"] },
+  { name: "what a lease covers is cancelled, and runs", make: cancelCovered, breaks: ["cancel"] },
+  { name: "a lost lease counts for all that it covered", make: blameLosses, breaks: ["attempts"] },
+  { name: "a lost lease costs all that it covered an attempt", make: blameAttempts, breaks: ["attempts"] },
+  { name: "lost leases are not counted", make: forgetLosses, breaks: ["attempts"] },
+  { name: "what may kill its process runs beside others", make: ignoreLosses, breaks: ["solitude"] },
+  { name: "an item of a run is begun too late", make: runTooLong, breaks: ["runs"] },
+  { name: "a driver does not pass on which items of a run have ended", make: dropReports, breaks: ["endings", "runs"] },
+  { name: "keys are kept that no slot is free for", make: keepTooLong, breaks: ["runs"] },
 ];

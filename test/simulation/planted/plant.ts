@@ -1,6 +1,6 @@
 import type { Clock } from "../../../src/domain/clock.ts";
 import type { Engine } from "../../../src/engine/port.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "../../kit/random.ts";
 import type { VirtualTime } from "../virtual-time.ts";
 
 /** One planted bug, in one run. It can sit in the store or its clock, in a process's clock, or in its driver. */

@@ -30,10 +30,14 @@ class IgnoreUrgency extends PassThrough {
 
   override async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     const grants = await this.inner.claim(request);
-    return grants.map(({ item, lease }) => ({
-      item: { ...item, level: this.#levels.get(item.id) ?? item.level },
-      lease,
-    }));
+    return grants.map(({ item, behind, lease }) => {
+      const grant = { item: this.#disguised(item), lease };
+      return behind === undefined ? grant : Object.assign(grant, { behind: behind.map((one) => this.#disguised(one)) });
+    });
+  }
+
+  #disguised(item: port.Item): port.Item {
+    return { ...item, level: this.#levels.get(item.id) ?? item.level };
   }
 }
 

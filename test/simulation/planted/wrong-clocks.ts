@@ -35,7 +35,9 @@ class LateStamps extends PassThrough {
 
   override async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     const grants = await this.inner.claim(request);
-    return grants.map(({ item, lease }) => ({ item, lease: { ...lease, since: instant(this.#clock) } }));
+    return grants.map((grant) =>
+      Object.assign({}, grant, { lease: Object.assign({}, grant.lease, { since: instant(this.#clock) }) }),
+    );
   }
 
   override async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {

@@ -1,5 +1,5 @@
 import type * as port from "../../../src/engine/port.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "../../kit/random.ts";
 import { PassThrough } from "../../pass-through.ts";
 import type { MakePlant } from "./plant.ts";
 
@@ -9,7 +9,7 @@ export const forgetAttempts: MakePlant = () => ({ store: (handle) => new ForgetA
 class ForgetAttempts extends PassThrough {
   override async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     const grants = await this.inner.claim(request);
-    return grants.map(({ item, lease }) => ({ item: { ...item, attempt: 1 }, lease }));
+    return grants.map((grant) => Object.assign({}, grant, { item: Object.assign({}, grant.item, { attempt: 1 }) }));
   }
 }
 
@@ -20,10 +20,9 @@ class CountReleases extends PassThrough {
   override settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
     const failure = { message: "given back" };
     return this.inner.settle(
-      settlements.map(({ lease, ending }) => ({
-        lease,
-        ending: ending.type === "release" ? { type: "retry", delayMs: 0, place: "keep", failure } : ending,
-      })),
+      settlements.map((one) =>
+        one.ending.type === "release" ? { ...one, ending: { type: "retry", delayMs: 0, place: "keep", failure } } : one,
+      ),
     );
   }
 }

@@ -11,18 +11,20 @@ export const renewAnyFence: MakePlant = () => ({ store: (handle) => new RenewAny
 
 class AnyFence extends PassThrough {
   /** The same lease with whatever fence its key has now. */
-  protected async current(lease: port.Lease): Promise<port.Lease> {
+  protected async current(lease: port.Lease, _isRun: boolean): Promise<port.Lease> {
     const keys = await this.inner.keys({ queue: lease.queue, limit: 100 });
     const fence = keys.find(({ key }) => key === lease.key)?.running?.fence;
     return fence === undefined ? lease : { ...lease, fence };
   }
 }
 
-class SettleAnyFence extends AnyFence {
+export class SettleAnyFence extends AnyFence {
   override async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
     const results: port.SettleResult[] = [];
-    for (const { lease, ending } of settlements) {
-      results.push(...(await this.inner.settle([{ lease: await this.current(lease), ending }])));
+    for (const one of settlements) {
+      results.push(
+        ...(await this.inner.settle([{ ...one, lease: await this.current(one.lease, one.ended !== undefined) }])),
+      );
     }
     return results;
   }
@@ -31,7 +33,8 @@ class SettleAnyFence extends AnyFence {
 class RenewAnyFence extends AnyFence {
   override async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
     const current: port.Renewal[] = [];
-    for (const renewal of renewals) current.push({ ...renewal, lease: await this.current(renewal.lease) });
+    for (const renewal of renewals)
+      current.push({ ...renewal, lease: await this.current(renewal.lease, renewal.ended !== undefined) });
     return this.inner.renew(current);
   }
 }
@@ -77,7 +80,7 @@ class ResetFences extends PassThrough {
 
   override async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     const grants = await this.inner.claim(request);
-    return grants.map(({ item, lease }) => ({ item, lease: this.#restart.disguise(lease) }));
+    return grants.map((grant) => Object.assign({}, grant, { lease: this.#restart.disguise(grant.lease) }));
   }
 
   override async hold(request: port.HoldRequest): Promise<port.Lease | undefined> {

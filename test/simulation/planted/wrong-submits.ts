@@ -1,5 +1,5 @@
 import type * as port from "../../../src/engine/port.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "../../kit/random.ts";
 import type { VirtualTime } from "../virtual-time.ts";
 import { PassThrough } from "../../pass-through.ts";
 import type { MakePlant } from "./plant.ts";

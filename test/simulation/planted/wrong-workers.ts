@@ -9,10 +9,9 @@ class FailOnStop extends PassThrough {
   override settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
     const failure = { message: "stopped" };
     return this.inner.settle(
-      settlements.map(({ lease, ending }) => ({
-        lease,
-        ending: ending.type === "release" ? { type: "retry", delayMs: 0, place: "keep", failure } : ending,
-      })),
+      settlements.map((one) =>
+        one.ending.type === "release" ? { ...one, ending: { type: "retry", delayMs: 0, place: "keep", failure } } : one,
+      ),
     );
   }
 }
@@ -23,7 +22,7 @@ export const swallowFailures: MakePlant = () => ({ client: (engine) => new Swall
 class SwallowFailures extends PassThrough {
   override settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
     return this.inner.settle(
-      settlements.map(({ lease, ending }) => ({ lease, ending: ending.type === "retry" ? { type: "done" } : ending })),
+      settlements.map((one) => (one.ending.type === "retry" ? { ...one, ending: { type: "done" } } : one)),
     );
   }
 }
