@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import type { Engine, Grant } from "../src/engine/port.ts";
 import { claim as oneClaim, entry as oneCar } from "./cars.ts";
-import { until } from "./server-desk.ts";
+import { until } from "./kit/until.ts";
 
 const WITHIN_MS = 20_000;
 const KEYS = 3_000;
@@ -38,7 +38,7 @@ export function addAheadTests(open: (context: TestContext) => Promise<AheadStage
       const { engine, other, leased } = stage;
       const done = new Map<string, number>();
       const had = await workUntilAhead(stage, done);
-      await until("the rest is given back", WITHIN_MS, async () => (await leased()) === had.length);
+      await until(async () => (await leased()) === had.length, "the rest is given back");
       await engine.settle(had.map(({ lease }) => ({ lease, ending: { type: "release" } })));
       while (done.size < KEYS) {
         const grants = await other.claim({ ...claim, worker: "o", max: 500, signal: AbortSignal.timeout(WITHIN_MS) });
@@ -62,7 +62,7 @@ export function addAheadTests(open: (context: TestContext) => Promise<AheadStage
     await engine.pause({ queue: "cars", paused: true });
     const waiting = new AbortController();
     const next = engine.claim({ ...claim, signal: waiting.signal });
-    await until("all is given back", WITHIN_MS, async () => (await leased()) === had.length);
+    await until(async () => (await leased()) === had.length, "all is given back");
     waiting.abort();
     assert.deepEqual(await next, []);
     await engine.settle(had.map(({ lease }) => ({ lease, ending: { type: "release" } })));
@@ -80,7 +80,7 @@ export function addAheadTests(open: (context: TestContext) => Promise<AheadStage
       const stage = await open(context);
       for (const engine of [stage.engine, stage.other]) await engine.declare({ queue: "cars" });
       // On a busy machine a worker may not look quick.
-      await until("some begin ahead otherwise", WITHIN_MS, async () => (await begunAhead(stage.engine, false)) > 0);
+      await until(async () => (await begunAhead(stage.engine, false)) > 0, "some begin ahead otherwise");
       assert.equal(await begunAhead(stage.other, true), 0);
       await stage.other.close();
       await stage.engine.close();

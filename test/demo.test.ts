@@ -107,7 +107,11 @@ describe("the verification", () => {
   for (const [name, history] of Object.entries(forged)) {
     test(`finds ${name}`, () => {
       const inOrder = history.toSorted((a, b) => a.at - b.at);
-      assert.equal(verify(inOrder).flatMap(({ violations }) => violations).length > 0, true);
+      assert.notDeepEqual(
+        verify(inOrder).flatMap(({ violations }) => violations),
+        [],
+        `the demo must notice ${name}`,
+      );
     });
   }
 });

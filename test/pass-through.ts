@@ -4,10 +4,12 @@ import type { Locks } from "../src/locks/port.ts";
 /** An engine that passes every call on. What is broken or planted overrides what it gets wrong, and nothing else. */
 export class PassThrough implements port.Engine {
   readonly name: string;
+  readonly runs: boolean;
   protected readonly inner: port.Engine;
 
   constructor(inner: port.Engine) {
     this.name = inner.name;
+    this.runs = inner.runs === true;
     this.inner = inner;
   }
 
@@ -49,6 +51,10 @@ export class PassThrough implements port.Engine {
 
   pause(request: port.PauseRequest): Promise<void> {
     return this.inner.pause(request);
+  }
+
+  deleteQueue(request: port.DeleteQueueRequest): Promise<boolean> {
+    return this.inner.deleteQueue(request);
   }
 
   queues(request: { readonly queue?: string }): Promise<readonly port.QueueReport[]> {

@@ -30,7 +30,7 @@ test("a server keeps its port and its data over a kill and a restart", { timeout
 
   await server.stop();
   await assert.rejects(ping(port));
-  assert.equal(existsSync(folder), false);
+  assert.equal(existsSync(folder), false, "the folder is gone with the server");
 });
 
 test("a paused server keeps silent, answers when resumed, and can be stopped while paused", async () => {
@@ -89,7 +89,7 @@ test("an old server is to be had as well", { timeout: 60_000 }, async () => {
   await using server = await startNatsServer({ version: "old" });
   const { version } = await serverInfo(server.port);
   assert.match(version, /^2\.9\./);
-  assert.equal(isNewEnough(version), false);
+  assert.equal(isNewEnough(version), false, "the version is too old");
 });
 
 test("the versions that will do", () => {

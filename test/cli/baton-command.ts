@@ -1,13 +1,18 @@
-/** Runs the real command, from source, on a real store in a folder of its own. */
+/** Runs the real command on a real store in a folder of its own: from source, or as it was built a moment ago by `npm test`. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { setTimeout as wait } from "node:timers/promises";
 import { type Baton, connect, type Queue } from "../../src/index.ts";
+import { until } from "../kit/until.ts";
 
-export const MAIN: string = join(import.meta.dirname, "../../src/cli/main.ts");
+const ROOT = join(import.meta.dirname, "../..");
+/** What is built starts sooner. `scripts/test.ts` sets the variable when its check has built it. */
+export const MAIN: string = join(
+  ROOT,
+  process.env["BATON_TEST_BUILT"] === "yes" ? "dist/cli/main.js" : "src/cli/main.ts",
+);
 
 /** Type stripping takes most of the time of a command that runs from source. */
 const CACHE = process.env["NODE_COMPILE_CACHE"] ?? join(tmpdir(), "baton-cli-compile-cache");
@@ -50,8 +55,9 @@ export class Desk {
         // An orphan that should not be there may hold the other ends: the test has failed then, and must not hang as well.
         for (const stream of child.stdio) stream?.destroy();
       }
-      await until(() =>
-        [...this.#started].every(({ exitCode, signalCode }) => exitCode !== null || signalCode !== null),
+      await until(
+        () => [...this.#started].every(({ exitCode, signalCode }) => exitCode !== null || signalCode !== null),
+        "the end of every command",
       );
       rmSync(this.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
     });
@@ -130,19 +136,13 @@ export class Desk {
   }
 }
 
-/** What this process was started with must not decide what a command does. */
+/** What this process was started with must not decide what a command does. That a run is measured changes nothing. */
 function cleanEnvironment(): Record<string, string | undefined> {
   return Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !name.startsWith("BATON_") && !name.startsWith("NODE_")),
+    Object.entries(process.env).filter(
+      ([name]) => (!name.startsWith("BATON_") && !name.startsWith("NODE_")) || name === "NODE_V8_COVERAGE",
+    ),
   );
-}
-
-export async function until(condition: () => boolean, what = "a condition", patienceMs = 15_000): Promise<void> {
-  const giveUpAt = performance.now() + patienceMs;
-  while (!condition()) {
-    if (performance.now() > giveUpAt) throw new Error(`Waited ${patienceMs} ms in vain for ${what}.`);
-    await wait(10);
-  }
 }
 
 /** Whether a process can still do something. A zombie cannot, though it has its number yet. */

@@ -1,8 +1,8 @@
 /** Candidates in shells of their own. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { setTimeout as wait } from "node:timers/promises";
-import { Desk, type Started, until } from "./baton-command.ts";
+import { until } from "../kit/until.ts";
+import { Desk, type Started } from "./baton-command.ts";
 import { lockStores } from "./lock-stores.ts";
 
 /** Notes who leads, and when. Ends at once when it is told to. */
@@ -19,11 +19,10 @@ async function untilLeads(desk: Desk, name: string): Promise<string[]> {
 
 async function untilInLine(desk: Desk, election: string): Promise<void> {
   const baton = await desk.baton();
-  for (;;) {
-    const reports = await baton.locks();
-    if (reports.find(({ name }) => name === election)?.waiting === 1) return;
-    await wait(20);
-  }
+  await until(
+    async () => (await baton.locks()).some(({ name, waiting }) => name === election && waiting === 1),
+    "a follower in line",
+  );
 }
 
 describe("baton elect", { concurrency: 2, timeout: 180_000 }, () => {

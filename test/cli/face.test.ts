@@ -77,13 +77,13 @@ describe("the face of the command", { concurrency: 4, timeout: 120_000 }, () => 
       [["sbmit"], /^baton: unknown command 'sbmit'\n\(Did you mean submit\?\)\nSee: baton --help/],
       [["status", "--wach"], /^baton: unknown option '--wach'\n\(Did you mean --watch\?\)\nSee: baton status --help/],
       [["lock", "nightly"], /^baton: lock needs a command to run: baton lock <name> -- <command>/],
-      [["lock", "nightly", "--lease", "1ms", "--", "true"], /^baton: lease: expected 100ms to 1d; found 1/],
+      [["lock", "nightly", "--lease", "1ms", "--", "true"], /^baton: --lease: expected 100ms to 1d; found "1ms"/],
       [["lock", "nightly", "--", "./nothing"], /^baton: command: expected a file that exists and may be run/],
       [["elect", "boss"], /^baton: elect needs a command to run: baton elect <name> -- <command>/],
       [["work", "cars"], /^baton: work needs a command to run for each item: baton work <queue> -- <command>/],
       [["work", "cars", "--fatal-codes", "1,x", "--", "true"], /Expected exit codes from 1 to 255/],
       [["work", "cars", "--concurrency", "0", "--", "true"], /Expected a whole number, 1 or more/],
-      [["work", "cars", "--lease", "1ms", "--", "true"], /^baton: lease: expected 100ms to 1d; found 1/],
+      [["work", "cars", "--lease", "1ms", "--", "true"], /^baton: --lease: expected 100ms to 1d; found "1ms"/],
     ];
     for (const [words, expected] of mistakes) {
       const { code, stderr } = await desk.run(words);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Desk, until } from "./baton-command.ts";
+import { until } from "../kit/until.ts";
+import { Desk } from "./baton-command.ts";
 
 /** A key that would clear the screen, if a terminal ever saw it. */
 const HOSTILE = "car\u001b[2J\u009b31m\u202e";
@@ -34,6 +35,29 @@ describe("looking and operating", { concurrency: 4, timeout: 120_000 }, () => {
     );
     process.kill(worker.pid, "SIGKILL");
     await worker.finished;
+  });
+
+  test("status of a store without queues says so, whether there is a store or not", async (context) => {
+    const desk = new Desk(context);
+    const before = await desk.run(["status"]);
+    assert.match(before.stdout, /^No queues: there is no store yet at sqlite:\S+work\.db/);
+    assert.deepEqual(await desk.json(["status"]), []);
+    await (await desk.baton()).lock("build", { wait: 0 });
+    const empty = await desk.run(["status"]);
+    assert.equal(empty.stdout, "No queues yet. The first baton submit makes one.\n");
+    assert.deepEqual(await desk.json(["status"]), []);
+  });
+
+  test("locks says who holds what, and why a free one is kept", async (context) => {
+    const desk = new Desk(context);
+    assert.equal((await desk.run(["locks"])).stdout, "No locks.\n");
+    const baton = await desk.baton();
+    await baton.each(["migrate"], () => undefined, { remember: "1h" });
+    await baton.lock("build", { wait: 0, data: "half way" });
+    const { stdout } = await desk.run(["locks"]);
+    assert.match(stdout, /^LOCK +HOLDER +SINCE +FENCE +SLOTS +WAITING +DATA\n/);
+    assert.match(stdout, /\nbuild +\S+:\d+\S* +\S+ ago +\d+ +1 +\S+ +half way\n/);
+    assert.match(stdout, /\nmigrate +\(retired, free in (?:59m|1h)[^)]*\) +- +- +1 +\S+ +-\n/);
   });
 
   test("status --watch into a pipe prints when something changes, and ends with a signal", async (context) => {
@@ -94,6 +118,37 @@ describe("looking and operating", { concurrency: 4, timeout: 120_000 }, () => {
     assert.match(missing.stderr, /^baton: There is no item order-18 in queue cars\./);
   });
 
+  test("item: why it waits for its retry, and how its attempts ended", async (context) => {
+    const desk = new Desk(context);
+    const queue = await desk.queue("cars");
+    await queue.submit("car1", "", { id: "order-17" });
+    const refused = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:9"), { code: "ECONNREFUSED" });
+    await (await queue.take({ name: "bay-1" }))[0]?.retry(new TypeError("fetch failed", { cause: refused }));
+    const [second] = await queue.take({ name: "bay-2" });
+    await second?.release();
+    const waits = await desk.run(["item", "cars", "order-17"]);
+    assert.match(waits.stdout, /\nfailure +fetch failed: connect ECONNREFUSED 127\.0\.0\.1:9\n/);
+    assert.match(
+      waits.stdout,
+      /\n\nATTEMPT +ENDED +WHEN +WORKER +REASON\n +1 +failed +\S+ ago +bay-1 +fetch failed: connect ECONNREFUSED 127\.0\.0\.1:9\n +2 +released +\S+ ago +bay-2 +given back, does not count\n$/,
+    );
+    const report = (await desk.json(["item", "cars", "order-17"])) as {
+      failure: { code: string };
+      attempts: { end: string; worker: string }[];
+    };
+    assert.equal(report.failure.code, "ECONNREFUSED");
+    assert.deepEqual(
+      report.attempts.map(({ end, worker }) => [end, worker]),
+      [
+        ["failed", "bay-1"],
+        ["released", "bay-2"],
+      ],
+    );
+    await (await queue.take({ name: "bay-3" }))[0]?.done(() => "painted");
+    const done = await desk.run(["item", "cars", "order-17"]);
+    assert.match(done.stdout, /\nresult +not kept: JSON cannot carry it: it is a function\n\nATTEMPT/);
+  });
+
   test("dead letters are listed, retried and dropped", async (context) => {
     const desk = new Desk(context);
     const queue = await desk.queue("cars");
@@ -122,10 +177,10 @@ describe("looking and operating", { concurrency: 4, timeout: 120_000 }, () => {
     const queue = await desk.queue("cars");
     await queue.submit("car1", "", { id: "one" });
     assert.equal((await desk.run(["pause", "cars"])).stdout, "paused cars\n");
-    assert.equal((await queue.status()).paused, true);
+    assert.equal((await queue.status()).paused, true, "the queue is paused");
     assert.deepEqual(await desk.json(["resume", "cars"]), { queue: "cars", paused: false });
     assert.deepEqual(await desk.json(["pause", "cars", "car1"]), { queue: "cars", key: "car1", paused: true });
-    assert.equal((await queue.keys())[0]?.paused, true);
+    assert.equal((await queue.keys())[0]?.paused, true, "the key is paused");
     assert.equal((await desk.run(["cancel", "cars", "one"])).stdout, "cancelled one\n");
     const again = await desk.run(["cancel", "cars", "one"]);
     assert.equal(again.code, 1);

@@ -2,6 +2,7 @@
 import type { TestContext } from "node:test";
 import { startConsulServer } from "../../servers/consul-server.ts";
 import { startNatsServer } from "../../servers/nats-server.ts";
+import { draw } from "../kit/draw.ts";
 import { started } from "../started.ts";
 import { Desk } from "./baton-command.ts";
 
@@ -15,13 +16,15 @@ interface Server {
   stop(): Promise<void>;
 }
 
-/** Inside of a `describe`: the servers live as long as its tests. */
+const SERVERS: Readonly<Record<string, () => Promise<Server>>> = {
+  NATS: () => startNatsServer(),
+  Consul: startConsul,
+};
+
+/** A file, and one of the servers. Inside of a `describe`: the servers live as long as its tests. */
 export function lockStores(): readonly LockStore[] {
-  return [
-    { name: "SQLite", desk: (test) => new Desk(test) },
-    storeOn("NATS", () => startNatsServer()),
-    storeOn("Consul", startConsul),
-  ];
+  const servers = draw.some("servers under the lock commands", Object.entries(SERVERS), 1, ([name]) => name);
+  return [{ name: "SQLite", desk: (test) => new Desk(test) }, ...servers.map(([name, start]) => storeOn(name, start))];
 }
 
 function storeOn(name: string, start: () => Promise<Server>): LockStore {

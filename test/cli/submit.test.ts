@@ -40,7 +40,7 @@ describe("baton submit", { concurrency: 4, timeout: 120_000 }, () => {
   test("a mistake exits 1, names the field and the rule, and changes nothing", async (context) => {
     const desk = new Desk(context);
     const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
-      [["submit", "cars", "car1", "--level", "urgent"], /^baton: level: expected high, normal, low; found "urgent"/],
+      [["submit", "cars", "car1", "--level", "urgent"], /^baton: --level: expected high, normal, low; found "urgent"/],
       [["submit", "my cars", "car1"], /^baton: queue: expected 1 to 64 letters, digits/],
       [["submit", "cars", ""], /^baton: key: expected a non-empty text/],
       [

@@ -1,7 +1,8 @@
 /** No two commands on one key, whatever happens to the worker. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Desk, livesOn, until } from "./baton-command.ts";
+import { until } from "../kit/until.ts";
+import { Desk, livesOn } from "./baton-command.ts";
 
 /**
  * A command that will not go by itself, with a child of its own. It notes when it begins, and whether anything of the

@@ -1,7 +1,8 @@
 /** Signals to a worker: what runs may finish, what does not is given back. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Desk, until } from "./baton-command.ts";
+import { until } from "../kit/until.ts";
+import { Desk } from "./baton-command.ts";
 
 describe("a worker is told to stop", { concurrency: 4, timeout: 120_000 }, () => {
   test("SIGTERM: a command that runs may finish, and nothing new is taken", async (context) => {
@@ -62,7 +63,11 @@ describe("a worker is told to stop", { concurrency: 4, timeout: 120_000 }, () =>
     const queue = await desk.queue("q");
     for (const key of ["a", "b", "c"]) await queue.submit(key, "");
     const worker = desk.start(["work", "q", "--json", "--", "true"]);
-    worker.child.stdout?.once("data", () => worker.child.stdout?.destroy());
+    worker.child.stdout?.once("data", () => {
+      worker.child.stdout?.destroy();
+      // All of the others may have been told by then: only the next event finds that nobody reads.
+      void queue.submit("d", "");
+    });
     const { code } = await worker.finished;
     assert.equal(code, 0);
   });

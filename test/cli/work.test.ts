@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { chmodSync } from "node:fs";
 import { describe, test } from "node:test";
-import { Desk, until } from "./baton-command.ts";
+import { until } from "../kit/until.ts";
+import { Desk } from "./baton-command.ts";
 
 interface Event {
   readonly event: string;
@@ -25,9 +26,82 @@ describe("baton work", { concurrency: 4, timeout: 120_000 }, () => {
     const script = `echo "$BATON_QUEUE $BATON_KEY $BATON_ID $BATON_LEVEL $BATON_ATTEMPT $BATON_FENCE: $(cat)"; echo aside >&2`;
     const { code, stdout, stderr } = await desk.run(["work", "cars", "--until-empty", "--", "sh", "-c", script]);
     assert.match(stdout, /^cars car1 order-17 high 1 \d+: paint\n$/);
-    assert.equal(stderr, "aside\n");
+    assert.match(stderr, /^baton: working on cars as .+: 1 waiting, 0 delayed, 0 running\. Ctrl-C stops\.\naside\n$/);
     assert.equal(code, 0);
     assert.equal((await queue.item("order-17"))?.state, "done");
+  });
+
+  test("says at its start what it waits for: work, a queue that goes on, or a queue that did not exist", async (context) => {
+    const desk = new Desk(context);
+    const queue = await desk.queue("orders");
+    await queue.submit("o1", "ship", { delay: "1h" });
+    await queue.pause();
+    const said = async (name: string, flags: readonly string[], end: string): Promise<string> => {
+      const worker = desk.start(["work", name, ...flags, "--", "true"]);
+      let heard = "";
+      for (const stream of [worker.child.stdout, worker.child.stderr])
+        stream?.on("data", (text: string) => (heard += text));
+      await until(() => heard.includes(end), end);
+      process.kill(worker.pid, "SIGTERM");
+      assert.equal((await worker.finished).code, 0);
+      return heard;
+    };
+    const paused = await said("orders", [], "baton resume");
+    assert.match(paused, /working on orders as .+: 0 waiting, 1 delayed, 0 running\. Ctrl-C stops\.\n/);
+    assert.match(paused, /queue orders is paused: nothing begins until baton resume orders\n/);
+    assert.doesNotMatch(paused, /made the queue/);
+    const misspelt = await said("ordres", [], "baton queue delete");
+    assert.match(misspelt, /working on ordres as .+: it is empty, and waits for items\./);
+    assert.match(
+      misspelt,
+      /this made the queue: there was none of that name\. Did you mean orders\? If the name is a mistake: baton queue delete ordres\n/,
+    );
+    assert.doesNotMatch(await said("ordres", [], "waits for items"), /made the queue/, "it is there now");
+    const lines = await said("orders2", ["--json"], `"queue-made"`);
+    const [waits, made] = eventsOf(lines.slice(0, lines.indexOf("\n", lines.indexOf("queue-made"))));
+    assert.deepEqual([waits?.event, made?.event], ["waiting", "queue-made"]);
+    const quiet = await desk.run(["work", "other", "--quiet", "--until-empty", "--", "true"]);
+    assert.equal(quiet.stderr, "");
+  });
+
+  test("a signal that comes while it starts ends it as asked", async (context) => {
+    const desk = new Desk(context, "nats://127.0.0.1:9");
+    const worker = desk.start(["work", "orders", "--wait-for-store", "1h", "--", "true"]);
+    let heard = "";
+    worker.child.stderr?.on("data", (text: string) => (heard += text));
+    await until(() => heard.includes("Trouble connecting"), "word of a store that is away");
+    process.kill(worker.pid, "SIGTERM");
+    const { code, signal } = await worker.finished;
+    assert.deepEqual([code, signal], [0, null]);
+  });
+
+  test("the waits between attempts: a longest one, or one that is always the same", async (context) => {
+    const desk = new Desk(context);
+    const queue = await desk.queue("q");
+    await queue.submit("car1", "");
+    const work = (...flags: string[]): string[] => ["work", "q", "--json", ...flags, "--", "false"];
+    const wait = async (...flags: string[]): Promise<number> => {
+      const worker = desk.start(work(...flags));
+      let seen = "";
+      worker.child.stdout?.on("data", (text: string) => (seen += text));
+      await until(() => seen.includes(`"event":"retry"`), "a retry");
+      process.kill(worker.pid, "SIGTERM");
+      await worker.finished;
+      const delayMs = /"delayMs":(\d+)/.exec(seen)?.[1];
+      return Number(delayMs);
+    };
+    assert.equal(await wait("--retry-delay", "250ms", "--attempts", "9"), 250);
+    assert.ok((await wait("--backoff", "1s", "--max-backoff", "1s", "--attempts", "9")) <= 1_000);
+    const contradictions: readonly (readonly [string[], RegExp])[] = [
+      [["--backoff", "1h", "--max-backoff", "5m"], /--backoff is longer than --max-backoff/],
+      [["--retry-delay", "10s", "--backoff", "1s"], /leave out --backoff and --max-backoff/],
+      [["--retry-delay", "10s", "--max-backoff", "1s"], /leave out --backoff and --max-backoff/],
+    ];
+    for (const [flags, message] of contradictions) {
+      const { code, stderr } = await desk.run(work(...flags));
+      assert.equal(code, 1);
+      assert.match(stderr, message);
+    }
   });
 
   test("exit codes decide: 65 and fatal ones are dead letters, everything else is tried again", async (context) => {
@@ -94,9 +168,9 @@ describe("baton work", { concurrency: 4, timeout: 120_000 }, () => {
     const events = eventsOf((await desk.run(words)).stdout);
     assert.deepEqual(
       events.map(({ event }) => event),
-      ["started", "retry", "started", "dead", "stopped"],
+      ["waiting", "started", "retry", "started", "dead", "stopped"],
     );
-    assert.match(events[3]?.failure?.message ?? "", /once could not be started: .*\(ENOENT\)/);
+    assert.match(events[4]?.failure?.message ?? "", /once could not be started: .*\(ENOENT\)/);
   });
 
   test("the failure keeps the end of a long standard error, and a payload may be left unread", async (context) => {
@@ -143,9 +217,9 @@ describe("baton work", { concurrency: 4, timeout: 120_000 }, () => {
     const events = eventsOf((await desk.run([...words, "--", "sh", "-c", script])).stdout);
     assert.deepEqual(
       events.map(({ event }) => event),
-      ["started", "retry", "started", "done", "stopped"],
+      ["waiting", "started", "retry", "started", "done", "stopped"],
     );
-    assert.equal(events[1]?.failure?.code, "HANDLER_TIMEOUT");
+    assert.equal(events[2]?.failure?.code, "HANDLER_TIMEOUT");
   });
 
   test("a cancelled item's command is ended, and the item does not come again", async (context) => {
@@ -169,7 +243,7 @@ describe("baton work", { concurrency: 4, timeout: 120_000 }, () => {
     const events = eventsOf((await worker.finished).stdout);
     assert.deepEqual(
       events.map(({ event }) => event),
-      ["started", "cancelling", "cancelled", "stopped"],
+      ["waiting", "started", "cancelling", "cancelled", "stopped"],
     );
   });
 

@@ -41,7 +41,7 @@ describe("a candidate", () => {
     const following = await next;
     assert.ok(following.fence > term.fence);
     assert.deepEqual([first.leading, second.leading], [false, true]);
-    assert.equal((await second.leader())?.me, true);
+    assert.equal((await second.leader())?.me, true, "the second candidate leads");
     assert.deepEqual(namesOf(ada.events), ["locked", "elected", "unlocked", "deposed resigned"]);
   });
 
@@ -116,11 +116,32 @@ describe("lead", () => {
     await aftermath();
     const stopping = election.stop();
     await stage.clock.pass(LEASE_MS * 2);
-    assert.equal((await election.leader())?.me, true);
+    assert.equal((await election.leader())?.me, true, "this candidate leads");
     ended.resolve();
     await stopping;
     await leading;
     await next;
+  });
+
+  test("a connection that closes shortens the grace of a stop, and does not lengthen it", async () => {
+    const work = Promise.withResolvers<void>();
+    const election = ada.baton.elect("boss", LEASE);
+    const leading = election.lead(() => work.promise);
+    await aftermath();
+    const ended: string[] = [];
+    const stopping = [
+      election.stop({ grace: "1h" }).then(() => ended.push("the stop")),
+      ada.baton.close({ grace: 500 }).then(() => ended.push("the close")),
+      election.stop({ grace: "2h" }),
+    ];
+    await stage.clock.pass(499);
+    assert.deepEqual(ended, []);
+    // What outlasts its election has the same time again until its session closes.
+    await stage.clock.pass(501);
+    await Promise.all(stopping);
+    assert.deepEqual(ended, ["the stop", "the close"]);
+    work.resolve();
+    await leading;
   });
 
   test("its function may resign", async () => {

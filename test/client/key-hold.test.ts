@@ -27,7 +27,7 @@ describe("queue.hold", () => {
     await queue.submit("car1", 2);
     await aftermath();
     assert.deepEqual(ran, [1]);
-    assert.equal(await held.release(), true);
+    assert.equal(await held.release(), true, "the key was held until its release");
     await aftermath();
     assert.deepEqual(ran, [1, 2]);
     await worker.stop();
@@ -43,7 +43,7 @@ describe("queue.hold", () => {
     await clock.pass(LEASE_MS);
     assert.throws(() => held.check(), LeaseLost);
     assert.deepEqual(namesOf(events), ["session-lost expired"]);
-    assert.equal(await held.release(), false);
+    assert.equal(await held.release(), false, "it was let go of before");
     await baton.close();
   });
 

@@ -1,12 +1,14 @@
 /** `baton.lock`, `baton.withLock` and sessions, as a program sees them. */
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import { BatonError, type HeldLock, LockBusy, LockLost, SessionLost } from "../../src/index.ts";
+import { BatonError, type HeldLock, LockBusy, LockLost, OutcomeUnknown, SessionLost } from "../../src/index.ts";
 import { aftermath } from "../manual-clock.ts";
 import { never } from "../scripted-engine.ts";
 import { type Connected, LEASE_MS, LockStage, namesOf, untilAborted, USABLE_MS } from "./lock-stage.ts";
 
 const LEASE = { lease: LEASE_MS };
+/** A try that gets no answer ends after this: its time, and a moment for what is on its way. */
+const UNANSWERED_MS = 6_000;
 const TRY = { ...LEASE, wait: "0s" };
 
 let stage: LockStage;
@@ -46,8 +48,8 @@ describe("a lock", () => {
       assert.match(error.message, /^Lock "a" was not acquired: "[^"]+" has held it since 20/);
       return true;
     });
-    assert.equal(await lock.release(), true);
-    assert.equal(await lock.release(), false);
+    assert.equal(await lock.release(), true, "the lock was held until its release");
+    assert.equal(await lock.release(), false, "it was let go of, or lost, before");
     assert.throws(() => lock.check(), LockLost);
     assert.ok(await isFree("a"));
   });
@@ -84,6 +86,47 @@ describe("a lock", () => {
     assert.ok(await isFree("a"));
   });
 
+  test("that came when its session was not certain any more is let go at once", async () => {
+    const { locks } = ada;
+    locks.onRenew = never;
+    locks.onAcquire = async (request) => {
+      locks.onAcquire = undefined;
+      const result = await locks.acquire(request);
+      await stage.clock.pass(USABLE_MS);
+      return result;
+    };
+    await assert.rejects(ada.baton.lock("a", TRY), { code: "SESSION_LOST" });
+    assert.ok(await isFree("a"), "the store has the session for another moment, and not the lock");
+  });
+
+  test("that comes when the store answers too late is let go at once", async () => {
+    const { locks } = ada;
+    const answering = Promise.withResolvers<void>();
+    locks.onAcquire = async (request) => {
+      locks.onAcquire = undefined;
+      await answering.promise;
+      return await locks.acquire(request);
+    };
+    const unanswered = assert.rejects(ada.baton.lock("a", TRY), { code: "STORE_UNAVAILABLE" });
+    await stage.clock.pass(UNANSWERED_MS);
+    await unanswered;
+    answering.resolve();
+    await aftermath();
+    assert.ok(await isFree("a"));
+  });
+
+  test("whose grant nobody heard of is not kept by signs of life", async () => {
+    const { locks } = ada;
+    locks.onAcquire = async (request) => {
+      locks.onAcquire = undefined;
+      await locks.acquire(request);
+      throw new OutcomeUnknown("acquiring");
+    };
+    await assert.rejects(ada.baton.lock("a", TRY), { code: "OUTCOME_UNKNOWN" });
+    await aftermath();
+    assert.ok(await isFree("a"), "the session that may have it is closed");
+  });
+
   test("is released at the end of a scope, also when the store fails at first", async () => {
     const { locks, events } = ada;
     {
@@ -98,7 +141,7 @@ describe("a lock", () => {
       };
       void stage.clock.pass(1_000);
     }
-    assert.deepEqual(namesOf(events), ["locked", "trouble", "trouble", "unlocked"]);
+    assert.deepEqual(namesOf(events), ["locked", "trouble", "unlocked"]);
     assert.ok(await isFree("a"));
   });
 
@@ -118,7 +161,7 @@ describe("a lock", () => {
     let got = false;
     void next.then(() => (got = true));
     await stage.clock.pass(LEASE_MS + 4_000);
-    assert.equal(got, false);
+    assert.equal(got, false, "nobody gets the lock that is held");
     await stage.clock.pass(LEASE_MS + 2_000);
     await next;
   });
@@ -201,6 +244,21 @@ describe("the session of a connection's locks", () => {
     await lock.release();
     (await waiting).check();
   });
+
+  test("a wait that goes on under another session ends when its own time is up", async () => {
+    await bob.baton.lock("a", LEASE);
+    let isRefused = false;
+    const refused = assert.rejects(ada.baton.lock("a", { ...LEASE, wait: 2 * LEASE_MS }), LockBusy);
+    void refused.then(() => (isRefused = true));
+    await aftermath();
+    ada.locks.onRenew = () => Promise.resolve(undefined);
+    await stage.clock.pass(LEASE_MS / 3);
+    ada.locks.onRenew = undefined;
+    await stage.clock.pass(2 * LEASE_MS - LEASE_MS / 3);
+    assert.equal(ada.locks.opened.length, 2);
+    assert.ok(isRefused, "the wait does not begin anew");
+    await refused;
+  });
 });
 
 describe("withLock", () => {
@@ -239,7 +297,7 @@ describe("withLock", () => {
     const closing = ada.baton.close();
     await aftermath();
     assert.throws(() => lock.check(), { code: "STOPPING" });
-    assert.equal(await isFree("a"), false);
+    assert.equal(await isFree("a"), false, "the lock is still held");
     ended.resolve("done");
     assert.equal(await running, "done");
     await closing;
@@ -260,7 +318,7 @@ describe("withLock", () => {
     const closing = ada.baton.close({ grace: "1s" });
     await stage.clock.pass(1_000);
     await closing;
-    assert.equal(await isFree("a"), false);
+    assert.equal(await isFree("a"), false, "the lock is still held");
     await stage.clock.pass(LEASE_MS);
     assert.ok(await isFree("a"));
   });
@@ -278,6 +336,19 @@ describe("a session of one's own", () => {
     assert.ok(session.signal.reason instanceof SessionLost);
     assert.ok(await isFree("a"));
     await assert.rejects(session.lock("a"), SessionLost);
+  });
+
+  test("is closed once: a second call can only shorten the grace", async () => {
+    const session = await ada.baton.session(LEASE);
+    void session.withLock("a", never).catch(() => undefined);
+    await aftermath();
+    let isClosed = false;
+    const closing = session.close({ grace: "1h" }).then(() => (isClosed = true));
+    const again = [session.close({ grace: 500 }), session.close({ grace: "2h" })];
+    await stage.clock.pass(499);
+    assert.equal(isClosed, false);
+    await stage.clock.pass(1);
+    await Promise.all([closing, ...again]);
   });
 
   test("is kept though nothing hangs on it, and ends a wait when it is lost", async () => {

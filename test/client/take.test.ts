@@ -45,6 +45,15 @@ describe("an item that is taken by hand", () => {
     await assert.rejects(taken.done(), LeaseLost);
   });
 
+  test("is done also with a result that cannot be kept, and its outcome says so", async () => {
+    const receipt = await cars().submit("car1", 1, { id: "a" });
+    const [taken] = await cars().take();
+    await taken?.done({ count: 10n });
+    const { state, resultMissing } = await receipt.outcome({ timeout: "1s" });
+    assert.equal(state, "done");
+    assert.match(resultMissing ?? "", /BigInt/);
+  });
+
   test("waits to be taken, up to as many as are asked for, each of another key", async () => {
     const taking = cars().take({ max: 5 });
     await cars().submit("car1", 1);

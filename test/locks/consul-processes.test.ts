@@ -6,14 +6,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import { COUNTERS, draw } from "../kit/draw.ts";
+import { until } from "../kit/until.ts";
 import { type ConsulServer, startConsulServer } from "../../servers/consul-server.ts";
 
 const PROCESSES = 16;
 const LEASE_MS = 2_000;
 /** Every fault costs Consul's twice the lease, if it hits the holder. */
 const FAULTS = 8;
-const LOOK_EVERY_MS = 20;
+/** Sixteen processes start, and leases run out, on a machine that has other things to do. */
+const PATIENCE_MS = 120_000;
 const CHILD = join(import.meta.dirname, "children/consul-counter.ts");
 
 interface Counted {
@@ -24,7 +26,7 @@ interface Counted {
 
 test(
   "16 processes count under one lock; some are killed, some stopped, Consul is killed: nothing is lost",
-  { timeout: 150_000 },
+  { timeout: 150_000, skip: draw.leavesOut(COUNTERS, "Consul") },
   async () => {
     await using server = await startConsulServer({
       config: { session_ttl_min: "1s", limits: { http_max_conns_per_client: 2_000 } },
@@ -99,7 +101,7 @@ class Counter implements Disposable {
   }
 
   async reaches(n: number): Promise<void> {
-    while (this.last().n < n) await sleep(LOOK_EVERY_MS);
+    await until(() => this.last().n >= n, `count ${n}`, PATIENCE_MS);
   }
 
   [Symbol.dispose](): void {

@@ -4,8 +4,10 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 
 interface Plan {
   losesReply: boolean;
+  hasLeader: boolean;
   isCut: boolean;
   requests: number;
+  readonly watchers: Set<(request: string) => void>;
 }
 
 export class ConsulProxy {
@@ -17,7 +19,7 @@ export class ConsulProxy {
   /** Forwards to the port on this machine. */
   static async before(port: number): Promise<ConsulProxy> {
     const sockets = new Set<Socket>();
-    const plan: Plan = { losesReply: false, isCut: false, requests: 0 };
+    const plan: Plan = { losesReply: false, hasLeader: true, isCut: false, requests: 0, watchers: new Set() };
     const server = createServer((client) => {
       const consul = connect(port, "127.0.0.1");
       let isSilent = false;
@@ -33,8 +35,14 @@ export class ConsulProxy {
       client.on("data", (bytes) => {
         if (plan.isCut) return;
         plan.requests += 1;
+        for (const watcher of plan.watchers) watcher(bytes.toString("latin1"));
         // The client sends one request at a time over a connection, so each begins with its method.
         if (bytes.subarray(0, 4).toString("latin1") === "PUT ") {
+          if (!plan.hasLeader) {
+            plan.hasLeader = true;
+            client.write("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 17\r\n\r\nNo cluster leader");
+            return;
+          }
           if (plan.losesReply) {
             plan.losesReply = false;
             isSilent = true;
@@ -67,9 +75,32 @@ export class ConsulProxy {
     return this.#plan.requests;
   }
 
+  /** Resolves when a request goes by that matches. */
+  sees(pattern: RegExp): Promise<void> {
+    const { watchers } = this.#plan;
+    return new Promise((resolve) => {
+      const watcher = (request: string): void => {
+        if (!pattern.test(request)) return;
+        watchers.delete(watcher);
+        resolve();
+      };
+      watchers.add(watcher);
+    });
+  }
+
+  /** Whatever is under way gets no answer; new connections do. */
+  breakConnections(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
   /** The next change reaches Consul, and what it answers is not passed on. */
   loseReply(): void {
     this.#plan.losesReply = true;
+  }
+
+  /** The next change gets the answer of a Consul without a leader, and does not reach it. */
+  loseLeader(): void {
+    this.#plan.hasLeader = false;
   }
 
   /** Nothing gets out or in any more. */

@@ -16,7 +16,7 @@ test("a server keeps its port and its data over a kill and a restart", { timeout
   assert.equal(await (await ask(server, "/kv/kept?raw")).text(), "yes");
   await server.stop();
   await assert.rejects(ask(server, "/kv/kept"));
-  assert.equal(existsSync(folder), false);
+  assert.equal(existsSync(folder), false, "the folder is gone with the server");
 });
 
 test("a server that does not start says why", async () => {

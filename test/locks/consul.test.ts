@@ -83,7 +83,7 @@ describe("locks as Consul has them", () => {
       fences.push(hold.fence);
       indexes.push((await keysOf(server, "fences")).find(({ Key }) => Key.endsWith("/slot/0"))?.LockIndex ?? 0);
       await ask(server, "/kv/fences/deleted/?recurse", { method: "DELETE" });
-      assert.equal(await locks.release({ hold }), false);
+      assert.equal(await locks.release({ hold }), false, "it was let go of, or lost, before");
     }
     assert.deepEqual(indexes, [1, 1, 1]);
     assert.deepEqual(
@@ -115,7 +115,7 @@ describe("locks as Consul has them", () => {
     await waitUntilWaiting(locks, "destroyed", 1);
     await ask(server, `/session/destroy/${waiter.id}`, { method: "PUT" });
     await ended;
-    assert.equal(await locks.release({ hold }), true);
+    assert.equal(await locks.release({ hold }), true, "the lock was held until its release");
     assert.equal(await locks.read("destroyed"), undefined);
     await locks.close();
   });
@@ -128,8 +128,23 @@ describe("locks as Consul has them", () => {
     const hold = await takeLock(locks, session, "lock");
     const [holder] = (await locks.read("lock"))?.holders ?? [];
     assert.equal(hold.fence, holder?.fence);
-    assert.equal(await locks.release({ hold }), true);
+    assert.equal(await locks.release({ hold }), true, "the lock was held until its release");
     assert.deepEqual(await keysOf(server, "lost-reply"), []);
+    await locks.close();
+  });
+
+  test("what Consul could not do without its leader is asked for again", async () => {
+    const proxy = await ConsulProxy.before(server.port);
+    const locks = await open("no-leader", proxy.address);
+    const session = await openSession(locks, "patient");
+    proxy.loseLeader();
+    const hold = await takeLock(locks, session, "lock");
+    proxy.loseLeader();
+    assert.equal(await locks.release({ hold }), true, "it is released with the next try");
+    assert.deepEqual(await keysOf(server, "no-leader"), []);
+    proxy.loseLeader();
+    await locks.closeSession(session);
+    assert.deepEqual(await (await ask(server, `/session/info/${session.id}`)).json(), [], "the session is gone");
     await locks.close();
   });
 
@@ -202,7 +217,7 @@ test("a server that hangs: who waits goes on waiting, who tries is told", { time
   await assert.rejects(tryLock(locks, waiter, "another"), { code: /^(STORE_UNAVAILABLE|OUTCOME_UNKNOWN)$/ });
   const released = locks.release({ hold });
   server.resume();
-  assert.equal(await released, true);
+  assert.equal(await released, true, "the lock was held until its release");
   assert.ok((await waiting).fence > hold.fence);
   await locks.close();
 });
@@ -231,7 +246,7 @@ test("a cluster that loses its leader keeps locks, lines and fences", { timeout:
     [hold.fence],
   );
   assert.ok((await locks.renewSession(holder)) !== undefined);
-  assert.equal(await locks.release({ hold }), true);
+  assert.equal(await locks.release({ hold }), true, "the lock was held until its release");
   assert.ok((await waiting).fence > hold.fence);
   await locks.closeSession(waiter);
   await locks.close();

@@ -6,7 +6,8 @@ import { serverInfo } from "../../servers/nats-probe.ts";
 import type { NatsServer } from "../../servers/nats-server.ts";
 import { OutcomeUnknown } from "../../src/domain/errors.ts";
 import type { Register } from "../../src/locks/register.ts";
-import { streamInfo, until } from "../nats/desk.ts";
+import { until } from "../kit/until.ts";
+import { streamInfo } from "../nats/desk.ts";
 import { openNats } from "./nats-handles.ts";
 import { newName, testRegister, written } from "./register-contract.ts";
 import { started } from "../started.ts";
@@ -48,7 +49,7 @@ test("no change is lost or made twice while leaders are killed", { timeout: 180_
   const writers = handles.map((register, at) => write(register, name, `${at}`, counted, over.signal));
   for (let kill = 0; kill < KILLS; kill += 1) {
     const enough = counted.made + BETWEEN;
-    await until("some changes", LEADER_WITHIN_MS * 2, async () => counted.made >= enough || undefined);
+    await until(() => counted.made >= enough, "some changes", LEADER_WITHIN_MS * 2);
     const killed = await leader();
     await killed.kill();
     const from = performance.now();
@@ -57,7 +58,7 @@ test("no change is lost or made twice while leaders are killed", { timeout: 180_
     await killed.restart();
   }
   const enough = counted.made + BETWEEN;
-  await until("changes after the last kill", LEADER_WITHIN_MS * 2, async () => counted.made >= enough || undefined);
+  await until(() => counted.made >= enough, "changes after the last kill", LEADER_WITHIN_MS * 2);
   over.abort();
   const histories = await Promise.all(writers);
   const cell = await handles[0]?.read(name);
@@ -109,7 +110,7 @@ async function write(
 
 /** The server that leads the stream of locks, as soon as there is one. */
 async function leader(): Promise<NatsServer> {
-  return await until("a leader of the stream", LEADER_WITHIN_MS, async () => {
+  return await until(async () => {
     const alive = running().servers.filter(({ isRunning }) => isRunning);
     const names = await Promise.all(alive.map(async ({ port }) => (await serverInfo(port)).server_name));
     for (const { port } of alive) {
@@ -118,5 +119,5 @@ async function leader(): Promise<NatsServer> {
       if (found !== undefined) return found;
     }
     return undefined;
-  });
+  }, "a leader of the stream");
 }

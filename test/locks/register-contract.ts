@@ -136,7 +136,7 @@ function cases(target: RegisterTarget): Readonly<Record<string, Body>> {
       const from = performance.now();
       const version = written(await one.write({ name, expected: 0, value: "a", ttlMs: TTL_MS }));
       const since = performance.now();
-      await until("the cell is gone", since + TTL_MS + target.lateMs, async () => {
+      await inTime("the cell is gone", since + TTL_MS + target.lateMs, async () => {
         const before = performance.now();
         const cell = await other.read(name);
         if (cell === undefined) assert.ok(performance.now() - from >= TTL_MS, "It was gone early.");
@@ -157,7 +157,7 @@ function cases(target: RegisterTarget): Readonly<Record<string, Body>> {
       written(await register.write({ name: kept, expected: written(versions[0]), value: "b" }));
       let version = written(versions[1]);
       let since = performance.now();
-      await until("the one that is not written is gone", since + TTL_MS + target.lateMs, async () => {
+      await inTime("the one that is not written is gone", since + TTL_MS + target.lateMs, async () => {
         if (performance.now() - since > TTL_MS / 4) {
           const from = performance.now();
           version = written(await register.write({ name: renewed, expected: version, value: "b", ttlMs: TTL_MS }));
@@ -167,7 +167,7 @@ function cases(target: RegisterTarget): Readonly<Record<string, Body>> {
       });
       assert.equal((await register.read(renewed))?.version, version);
       // Nothing older comes to light when a newer one's time is up.
-      await until("the renewed one is gone", since + TTL_MS + target.lateMs, async () => {
+      await inTime("the renewed one is gone", since + TTL_MS + target.lateMs, async () => {
         const cell = await register.read(renewed);
         if (cell !== undefined) assert.equal(cell.version, version);
         return cell === undefined;
@@ -182,7 +182,7 @@ function cases(target: RegisterTarget): Readonly<Record<string, Body>> {
       const second = written(await register.write({ name, expected: first, value: "b" }));
       written(await register.write({ name, expected: second, value: undefined }));
       const since = performance.now();
-      await until("a while has passed", since + PATIENCE_MS, async () => {
+      await inTime("a while has passed", since + PATIENCE_MS, async () => {
         assert.equal(await register.read(name), undefined);
         return performance.now() - since > 1_000 + target.lateMs;
       });
@@ -288,7 +288,7 @@ function restartCases(target: RegisterTarget): Readonly<Record<string, Body>> {
       const made = written(await before.write({ name, expected: 0, value: "a", ttlMs: 1_000 }));
       const removed = written(await before.write({ name, expected: made, value: undefined }));
       const since = performance.now();
-      await until("what was left of it is gone", since + PATIENCE_MS, () =>
+      await inTime("what was left of it is gone", since + PATIENCE_MS, () =>
         Promise.resolve(performance.now() - since > 1_000 + target.lateMs),
       );
       await restart();
@@ -303,7 +303,7 @@ function restartCases(target: RegisterTarget): Readonly<Record<string, Body>> {
       written(await before.write({ name, expected: 0, value: "a", ttlMs: 3_000 }));
       await restart();
       const after = await target.open(context);
-      await until("the cell is gone", from + 3_000 + target.lateMs + PATIENCE_MS, async () => {
+      await inTime("the cell is gone", from + 3_000 + target.lateMs + PATIENCE_MS, async () => {
         const gone = (await after.read(name)) === undefined;
         if (gone) assert.ok(performance.now() - from >= 3_000, "It was gone early.");
         return gone;
@@ -410,7 +410,7 @@ function fail(): never {
 }
 
 /** Looks until it is so, or it is too late: only time passes here, of which nobody tells. */
-async function until(what: string, at: number, look: () => Promise<boolean>): Promise<void> {
+async function inTime(what: string, at: number, look: () => Promise<boolean>): Promise<void> {
   while (!(await look())) {
     if (performance.now() > at + LOOK_MS) throw new Error(`In time there was not: ${what}`);
     await sleep(LOOK_MS);

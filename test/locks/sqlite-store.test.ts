@@ -4,6 +4,7 @@ import { fork } from "node:child_process";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test, type TestContext } from "node:test";
+import { Lateness } from "../kit/lateness.ts";
 import type { Cell } from "../../src/locks/register.ts";
 import { SqliteEngine } from "../../src/engines/sqlite/engine.ts";
 import type { Call, Requests } from "../../src/engines/sqlite/messages.ts";
@@ -82,10 +83,11 @@ describe("a process that waits to hold a key", () => {
   test("and is killed keeps nobody from it", { timeout: 60_000 }, async (context) => {
     const { engine, first, child } = await withWaitingChild(context);
     await child.kill();
+    using lateness = new Lateness();
     const from = performance.now();
     await engine.settle([{ lease: first.lease, ending: { type: "done" } }]);
     assert.equal((await claim(engine)).item.payload.body, "second");
-    assert.ok(performance.now() - from < PROMPT_MS);
+    lateness.assertWithin(performance.now() - from, PROMPT_MS, "the next claim");
   });
 
   test("has it when the item is done, and is killed then: its lease runs out", { timeout: 90_000 }, async (context) => {
@@ -118,6 +120,10 @@ async function withWaitingChild(
 /** The file as version 1 of the schema left it. */
 function makeOld(file: string): void {
   const db = new DatabaseSync(file);
+  for (const table of ["item", "receipt", "dead"]) db.exec(`ALTER TABLE ${table} DROP COLUMN tried`);
+  db.exec("ALTER TABLE receipt DROP COLUMN result_missing");
+  for (const column of ["covered", "marked", "alone"]) db.exec(`ALTER TABLE key DROP COLUMN ${column}`);
+  db.exec("ALTER TABLE item DROP COLUMN losses");
   db.exec("DROP INDEX key_wanted; ALTER TABLE key DROP COLUMN wanted; DROP TABLE cell; PRAGMA user_version = 1;");
   db.close();
 }

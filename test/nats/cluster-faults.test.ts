@@ -6,12 +6,13 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { NatsCluster } from "../../servers/nats-cluster.ts";
 import { serverInfo } from "../../servers/nats-probe.ts";
 import type { NatsServer } from "../../servers/nats-server.ts";
-import { Random } from "../simulation/random.ts";
+import { Random } from "../kit/random.ts";
 import { violations } from "../sqlite/black-box/checker.ts";
 import { retire } from "../sqlite/black-box/faults.ts";
 import { readHistory } from "../sqlite/black-box/history.ts";
 import { LEASE_MS, QUEUE } from "../sqlite/black-box/settings.ts";
-import { leftInStream, NatsDesk, streamInfo, until } from "./desk.ts";
+import { until } from "../kit/until.ts";
+import { leftInStream, NatsDesk, streamInfo } from "./desk.ts";
 import { drained, recordFinals, summary } from "../sqlite/black-box/rounds.ts";
 import { startSubmitters } from "../sqlite/black-box/on-server.ts";
 
@@ -20,8 +21,6 @@ const SUBMITTERS = 2;
 const SUBMIT_EVERY_MS = 20;
 const KILLS = 3;
 const BETWEEN_MS = 1_000;
-/** A follower waits four to nine seconds before it wants to lead. */
-const LEADER_WITHIN_MS = 20_000;
 const DRAIN_MS = 25_000;
 const STREAM = `baton-${QUEUE}`;
 const VANISH_MS = LEASE_MS + 1_500;
@@ -63,7 +62,7 @@ test("a leader that is killed again and again takes nothing along", { timeout: 1
 
 /** The server that leads the queue's stream, as soon as there is one. */
 async function leader({ servers }: NatsCluster): Promise<NatsServer> {
-  return await until("a leader of the queue's stream", LEADER_WITHIN_MS, async () => {
+  return await until(async () => {
     const alive = servers.filter(({ isRunning }) => isRunning);
     const names = await Promise.all(alive.map(async ({ port }) => (await serverInfo(port)).server_name));
     for (const { port } of alive) {
@@ -72,5 +71,5 @@ async function leader({ servers }: NatsCluster): Promise<NatsServer> {
       if (found !== undefined) return found;
     }
     return undefined;
-  });
+  }, "a leader of the queue's stream");
 }

@@ -1,14 +1,16 @@
 /** The same suite where every stream has three replicas: leaders are elected, and followers may be behind. */
 import { after, before, describe } from "node:test";
 import { type NatsCluster, startNatsCluster } from "../../servers/nats-cluster.ts";
-import { cases, type ConformanceTarget } from "../../src/conformance/index.ts";
+import { cases as allCases, type ConformanceTarget } from "../../src/conformance/index.ts";
 import type { Engine } from "../../src/engine/port.ts";
 import { natsEngine } from "../../src/engines/nats/index.ts";
 import { addEngineTest } from "../add-engine-tests.ts";
+import { draw } from "../kit/draw.ts";
 
 /** Three servers that start together take up to half a minute to agree on their leaders. */
 const CASE_TIMEOUT_MS = 120_000;
 
+const cases = draw.cases("NATS cluster", allCases);
 let cluster: NatsCluster | undefined;
 
 const target: ConformanceTarget = {

@@ -1,9 +1,10 @@
 import { startNatsServer } from "../../servers/nats-server.ts";
-import type { ConformanceTarget } from "../../src/conformance/index.ts";
+import { cases, type ConformanceTarget } from "../../src/conformance/index.ts";
 import { systemClock } from "../../src/domain/clock.ts";
 import { openConnection, wireOf } from "../../src/engines/nats/connection.ts";
 import { NatsEngine } from "../../src/engines/nats/engine.ts";
 import { addEngineTests } from "../add-engine-tests.ts";
+import { draw } from "../kit/draw.ts";
 import { started } from "../started.ts";
 
 /** One that syncs what it acknowledges: there, writes go together sooner or later. Here they do so from the first on. */
@@ -22,4 +23,4 @@ const target: ConformanceTarget = {
   leaseMs: 800,
 };
 
-addEngineTests("the NATS engine, whose writes go together,", target);
+addEngineTests("the NATS engine, whose writes go together,", target, draw.cases("NATS together", cases));

@@ -4,9 +4,10 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type NatsCluster, startNatsCluster } from "../../servers/nats-cluster.ts";
 import { ask } from "../../servers/nats-probe.ts";
 import { type NatsServer, type NatsServerOptions, startNatsServer } from "../../servers/nats-server.ts";
+import { until } from "../kit/until.ts";
 import { ServerDesk } from "../server-desk.ts";
 
-export { Child, now, refusal, until } from "../server-desk.ts";
+export { Child, now, refusal } from "../server-desk.ts";
 
 const LOOK_MS = 50;
 
@@ -44,6 +45,17 @@ export async function streamInfo(port: number, stream: string): Promise<StreamAn
 export async function streamNames(port: number): Promise<readonly string[]> {
   const { streams } = (await ask(port, "$JS.API.STREAM.NAMES")) as { readonly streams?: readonly string[] | null };
   return streams ?? [];
+}
+
+/** Waits until a claim, or a worker that has nothing to do, has its pulls at the server: what comes then meets one that waits. */
+export async function untilPulled(port: number, stream = "baton-cars"): Promise<void> {
+  await until(async () => {
+    const { consumers = [] } = (await ask(port, `$JS.API.CONSUMER.LIST.${stream}`)) as {
+      readonly consumers?: readonly { readonly name: string; readonly num_waiting: number }[];
+    };
+    const ready = consumers.filter(({ name }) => name.startsWith("ready-"));
+    return ready.length > 0 && ready.every(({ num_waiting }) => num_waiting > 0);
+  }, "pulls that stand at the server");
 }
 
 /** The messages of the queue's stream, as soon as there are none, or how many are left when the time is over. */

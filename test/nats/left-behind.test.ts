@@ -8,7 +8,8 @@ import type { NatsServer } from "../../servers/nats-server.ts";
 import type { Engine, Lease } from "../../src/engine/port.ts";
 import { natsEngineOn } from "../../src/engines/nats/index.ts";
 import { tokenOf } from "../../src/engines/nats/key-token.ts";
-import { NatsDesk, until } from "./desk.ts";
+import { until } from "../kit/until.ts";
+import { NatsDesk } from "./desk.ts";
 import { submit, take } from "./engine-calls.ts";
 
 const TIMEOUT = { timeout: 60_000 };
@@ -81,10 +82,10 @@ test("among thousands of keys that wait, those of the dead are found with few re
   await submit(dying.engine, { key: "held", level: "high" });
   await dying.connection.close();
   const state = { last_by_subj: `baton.q.cars.s.*.*.${tokenOf("held")}` };
-  await until("the key is free", WITHIN_MS, async () => {
+  await until(async () => {
     const { message } = (await ask(server.port, "$JS.API.STREAM.MSG.GET.baton-cars", state)) as Got;
     return message.subject.startsWith("baton.q.cars.s.0.");
-  });
+  }, "the key is free");
   const sent = other.connection.stats().outMsgs - before;
   context.diagnostic(`${sent} messages`);
   assert.ok(sent < KEYS / 10, `${sent} messages were sent to find one lease among ${KEYS} records`);

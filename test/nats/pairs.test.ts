@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect as connectNats } from "@nats-io/transport-node";
 import { natsEngineOn } from "../../src/engines/nats/index.ts";
-import { connect } from "../../src/index.ts";
+import { type BatonEvent, connect } from "../../src/index.ts";
 import { leftInStream, NatsDesk } from "./desk.ts";
 
 const KEYS = 1_000;
@@ -17,7 +17,10 @@ test("keys of two items are started and ended without being refused first", { ti
   for (let round = 0; round < 2; round += 1) await producer.queue<number>("cars").submitMany(items);
   const connection = await connectNats({ servers: [server.url] });
   context.after(() => connection.close());
-  await using baton = await connect(await natsEngineOn(connection));
+  // On a busy machine some keys are kept for too long before they begin, and go back.
+  let released = 0;
+  const onEvent = ({ type }: BatonEvent): void => void (released += type === "released" ? 1 : 0);
+  await using baton = await connect(await natsEngineOn(connection), { onEvent });
   const ran = new Map<string, number>();
   const all = Promise.withResolvers<void>();
   let count = 0;
@@ -32,7 +35,7 @@ test("keys of two items are started and ended without being refused first", { ti
   );
   await all.promise;
   await worker.stop();
-  const sent = (connection.stats().outMsgs - before) / (KEYS * 2);
+  const sent = (connection.stats().outMsgs - before) / (KEYS * 2 + released);
   context.diagnostic(`${sent.toFixed(2)} messages per item`);
   assert.deepEqual(new Set(ran.values()), new Set([2]));
   assert.ok(sent < MOST_PER_ITEM, `${sent.toFixed(2)} messages per item`);

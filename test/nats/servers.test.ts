@@ -13,10 +13,9 @@ import { ask, serverInfo } from "../../servers/nats-probe.ts";
 import { startNatsServer } from "../../servers/nats-server.ts";
 import { type NatsOptions, natsEngine, natsEngineOn } from "../../src/engines/nats/index.ts";
 import { connect } from "../../src/index.ts";
-import { refusal, streamInfo, streamNames, until } from "./desk.ts";
+import { until } from "../kit/until.ts";
+import { refusal, streamInfo, streamNames } from "./desk.ts";
 import { issueCredentials } from "./credentials.ts";
-
-const SOON_MS = 5_000;
 
 describe("a server that Baton cannot use is refused before anything is written", () => {
   test("one that is too old, by name of what was found and what is needed", async () => {
@@ -36,7 +35,7 @@ describe("a server that Baton cannot use is refused before anything is written",
       child.kill("SIGKILL");
       await once(child, "exit");
     });
-    await until("a server", SOON_MS, () => serverInfo(port).catch(() => undefined));
+    await until(() => serverInfo(port).catch(() => undefined), "a server");
     const { code, message } = await refusal(connect(`nats://127.0.0.1:${port}`));
     assert.equal(code, "STORE_UNAVAILABLE");
     assert.match(message, /without JetStream.*Nothing was written.*--jetstream/);
@@ -140,7 +139,7 @@ test("a connection of the application's stays open when the engine on it is clos
   assert.equal((await receipt.outcome({ timeout: "5s" })).state, "done");
   await worker.stop();
   await baton.close();
-  assert.equal(connection.isClosed(), false);
+  assert.equal(connection.isClosed(), false, "the connection of the application stays open");
   connection.publish("mine", "still here");
   await connection.flush();
   assert.deepEqual(heard, ["still here"]);

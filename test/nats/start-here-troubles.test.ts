@@ -11,11 +11,11 @@ import { wireOf } from "../../src/engines/nats/connection.ts";
 import { NatsEngine } from "../../src/engines/nats/engine.ts";
 import { openNatsUrl } from "../../src/engines/nats/index.ts";
 import type { Wire } from "../../src/engines/nats/wire.ts";
-import { NatsDesk } from "./desk.ts";
+import { NatsDesk, untilPulled } from "./desk.ts";
 import { done, submit, take } from "./engine-calls.ts";
 
 const TIMEOUT = { timeout: 60_000 };
-/** Until the pulls of a claim stand at the server. */
+/** For what is on its way: nobody tells that nothing comes of it. */
 const IDLE_MS = 100;
 
 async function open(context: TestContext, url: string): Promise<Engine> {
@@ -48,7 +48,7 @@ test("what was sent back for one that does not start after all is asked for agai
   await submit(engine, { key: "first" });
   await done(engine, await take(engine));
   const taking = take(engine);
-  await wait(IDLE_MS);
+  await untilPulled(server.port);
   // It is on its way, and has the only slot, when another key comes; and it is refused, because its key is not idle.
   lateMs = IDLE_MS;
   const submitting = submit(engine, { key: "mine" });
@@ -82,7 +82,7 @@ test("what is more urgent goes first, although its delivery comes late", TIMEOUT
   await submit(other, { key: "first", level: "high" });
   await done(engine, await take(engine));
   const taking = take(engine);
-  await wait(IDLE_MS);
+  await untilPulled(server.port);
   lateMs = IDLE_MS;
   await submit(other, { key: "urgent", level: "high" });
   await submit(engine, { key: "usual" });
@@ -123,7 +123,7 @@ test("a pause that fell into a time without a connection holds", TIMEOUT, async 
   await submit(engine, { key: "first" });
   await done(engine, await take(engine));
   const taking = take(engine);
-  await wait(IDLE_MS);
+  await untilPulled(server.port);
   await other.pause({ queue: "cars", paused: true });
   comeBack();
   await wait(IDLE_MS);

@@ -4,26 +4,25 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Engine, Grant } from "../../src/engine/port.ts";
 import { openNatsUrl } from "../../src/engines/nats/index.ts";
-import { NatsDesk, streamInfo, until } from "./desk.ts";
+import { until } from "../kit/until.ts";
+import { NatsDesk, streamInfo, untilPulled } from "./desk.ts";
 import { done, submit, take } from "./engine-calls.ts";
-
-const WITHIN_MS = 20_000;
-/** Until the pulls of a claim stand at the server. */
-const IDLE_MS = 100;
 
 interface Stage {
   readonly engine: Engine;
   readonly other: Engine;
   /** How many messages were written to the stream so far. An item that is handed out by a consumer takes three, otherwise two. */
   readonly written: () => Promise<number>;
+  /** Until the pulls of a claim stand at the server. */
+  readonly pulled: () => Promise<void>;
 }
 
 /** What is open is closed while the server is still there, whatever came of it. */
 function play(name: string, work: (stage: Stage) => Promise<void>): void {
   test(name, { timeout: 60_000 }, async (context) => {
-    const { engine, other, written } = await begin(context);
+    const { engine, other, written, pulled } = await begin(context);
     try {
-      await work({ engine, other, written });
+      await work({ engine, other, written, pulled });
     } finally {
       await Promise.all([engine.close(), other.close()]);
     }
@@ -38,18 +37,19 @@ async function begin(context: TestContext): Promise<Stage> {
   // The first makes the session known.
   await submit(engine, { key: "first" });
   await done(engine, await take(engine));
-  return { engine, other, written };
+  return { engine, other, written, pulled: () => untilPulled(server.port) };
 }
 
 function names(grants: readonly Grant[]): readonly string[] {
   return grants.map(({ item }) => `${item.key} ${item.attempt}`);
 }
 
-play("no consumer has to hand it out, however long nothing was done before", async ({ engine, written }) => {
+play("no consumer has to hand it out, however long nothing was done before", async ({ engine, written, pulled }) => {
   const before = await written();
   // Longer than a sign of life is good for a new lease.
-  for (const restMs of [IDLE_MS, 1_500, IDLE_MS]) {
+  for (const restMs of [0, 1_500, 0]) {
     const taking = take(engine);
+    await pulled();
     await wait(restMs);
     await submit(engine, { key: `after ${restMs}` });
     const grants = await taking;
@@ -61,24 +61,27 @@ play("no consumer has to hand it out, however long nothing was done before", asy
   assert.equal((await written()) - before, 6);
 });
 
-play("as many as there are slots; the rest waits, and a key that is busy keeps its order", async ({ engine }) => {
-  const taking = take(engine, { max: 2 });
-  await wait(IDLE_MS);
-  await submit(engine, { key: "a" }, { key: "b" }, { key: "c" });
-  const first = await taking;
-  const grants = first.length === 2 ? first : [...first, ...(await take(engine))];
-  assert.deepEqual(names(grants), ["a 1", "b 1"]);
-  await submit(engine, { key: "a", headers: { place: "second" } });
-  await done(engine, grants);
-  const rest = [...(await take(engine)), ...(await take(engine))];
-  assert.deepEqual(names(rest).toSorted(), ["a 1", "c 1"]);
-  await done(engine, rest);
-});
+play(
+  "as many as there are slots; the rest waits, and a key that is busy keeps its order",
+  async ({ engine, pulled }) => {
+    const taking = take(engine, { max: 2 });
+    await pulled();
+    await submit(engine, { key: "a" }, { key: "b" }, { key: "c" });
+    const first = await taking;
+    const grants = first.length === 2 ? first : [...first, ...(await take(engine))];
+    assert.deepEqual(names(grants), ["a 1", "b 1"]);
+    await submit(engine, { key: "a", headers: { place: "second" } });
+    await done(engine, grants);
+    const rest = [...(await take(engine)), ...(await take(engine))];
+    assert.deepEqual(names(rest).toSorted(), ["a 1", "c 1"]);
+    await done(engine, rest);
+  },
+);
 
-play("one whose claim is taken back goes to others, untried", async ({ engine, other }) => {
+play("one whose claim is taken back goes to others, untried", async ({ engine, other, pulled }) => {
   const giveUp = new AbortController();
   const taking = take(engine, { signal: giveUp.signal });
-  await wait(IDLE_MS);
+  await pulled();
   const submitting = submit(engine, { key: "a" });
   giveUp.abort();
   await submitting;
@@ -88,25 +91,25 @@ play("one whose claim is taken back goes to others, untried", async ({ engine, o
   await done(other, grants);
 });
 
-play("a pause that was heard of meanwhile holds for it, too", async ({ engine, other }) => {
+play("a pause that was heard of meanwhile holds for it, too", async ({ engine, other, pulled }) => {
   const taking = take(engine);
-  await wait(IDLE_MS);
+  await pulled();
   await other.pause({ queue: "cars", paused: true });
   await submit(engine, { key: "a" });
-  await until("it waits", WITHIN_MS, async () => {
+  await until(async () => {
     const report = (await other.queues({ queue: "cars" }))[0];
     return report?.waiting === 1 && report.running === 0;
-  });
+  }, "it waits");
   await other.pause({ queue: "cars", paused: false });
   const grants = await taking;
   assert.deepEqual(names(grants), ["a 1"]);
   await done(engine, grants);
 });
 
-play("what is more urgent, and was accepted before, goes first", async ({ engine, other }) => {
+play("what is more urgent, and was accepted before, goes first", async ({ engine, other, pulled }) => {
   for (let round = 0; round < 20; round += 1) {
     const taking = take(engine);
-    await wait(20);
+    await pulled();
     await submit(other, { key: `urgent ${round}`, level: "high" });
     await submit(engine, { key: `usual ${round}` });
     const first = await taking;

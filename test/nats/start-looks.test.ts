@@ -48,7 +48,7 @@ test("whether it is worth a look is learnt from the last keys", () => {
   const looks = looksOf(() => Promise.resolve([]));
   assert.equal(looks.areWorth, true, "nothing is known");
   for (let count = 0; count < ENOUGH; count += 1) looks.count(false);
-  assert.equal(looks.areWorth, false);
+  assert.equal(looks.areWorth, false, "looking is not worth its while");
   for (let count = 0; count < ENOUGH; count += 1) looks.count(true);
-  assert.equal(looks.areWorth, true);
+  assert.equal(looks.areWorth, true, "looking is worth its while");
 });

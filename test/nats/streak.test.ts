@@ -75,7 +75,7 @@ test("the last of a key's items and those before it end by one write; if that fa
     streak.advance(second.unique, FENCES_PER_MESSAGE + 1, after(last)),
   ];
   assert.equal(streak.isLast(second), false, "another one is not done");
-  assert.equal(streak.isLast(last), true);
+  assert.equal(streak.isLast(last), true, "it is known to be the last of its streak");
   const finishing = streak.finish(last, isGood);
   assert.equal(streak.isLast(last), false, "that is being written");
   const results = await Promise.allSettled([finishing, ...failed]);
@@ -108,7 +108,7 @@ test("what ran ahead of an end that somebody else prevented is answered all the 
   // Its turn comes while the end is on its way, and does not come again.
   await passing.pass(LATEST_MS * 2);
   refused.resolve(undefined);
-  assert.equal(await finishing, false);
+  assert.equal(await finishing, false, "the streak is not finished");
   await passing.pass(LATEST_MS * 2);
   assert.equal(await settled, "lost");
 });
@@ -165,6 +165,8 @@ function itemOf(index: number): KeyItem {
     keepMs: 0,
     replaceable: false,
     dueAt: undefined,
+    tried: undefined,
+    losses: 0,
   };
 }
 
@@ -178,5 +180,7 @@ function leaseOf(fence: number): StateLease {
     nonce: "n",
     progress: undefined,
     cancelRequested: false,
+    covered: 1,
+    toCancel: [],
   };
 }

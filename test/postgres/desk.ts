@@ -3,7 +3,7 @@ import type { TestContext } from "node:test";
 import { type PostgresServer, type PostgresServerOptions, startPostgres } from "../../servers/postgres.ts";
 import { ServerDesk } from "../server-desk.ts";
 
-export { now, refusal, until } from "../server-desk.ts";
+export { now, refusal } from "../server-desk.ts";
 
 export class PostgresDesk extends ServerDesk {
   static async withServer(

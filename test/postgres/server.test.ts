@@ -7,7 +7,8 @@ import { Client, Pool } from "pg";
 import { startPostgres } from "../../servers/postgres.ts";
 import { openPostgresUrl, postgresEngineOn } from "../../src/engines/postgres/index.ts";
 import { connect } from "../../src/index.ts";
-import { PostgresDesk, refusal, until } from "./desk.ts";
+import { until } from "../kit/until.ts";
+import { PostgresDesk, refusal } from "./desk.ts";
 import { startStandby } from "./standby.ts";
 import { started } from "../started.ts";
 
@@ -25,7 +26,7 @@ test("a worker goes on when the server was killed and is back", { timeout: 60_00
     seen.add(item.payload);
   });
   const submit = async (payload: number): Promise<void> => {
-    await until("an accepted item", WITHIN_MS, async () => {
+    await until(async () => {
       try {
         return await cars.submit(`car${payload % 4}`, payload, { id: `item-${payload}` });
       } catch (error) {
@@ -33,7 +34,7 @@ test("a worker goes on when the server was killed and is back", { timeout: 60_00
         assert.ok(["OUTCOME_UNKNOWN", "STORE_UNAVAILABLE"].includes(String(error.code)), error.message);
         return undefined;
       }
-    });
+    }, "an accepted item");
   };
   for (let payload = 0; payload < PAYLOADS; payload += 1) {
     if (payload === PAYLOADS / 2) {
@@ -47,7 +48,7 @@ test("a worker goes on when the server was killed and is back", { timeout: 60_00
     }
     await submit(payload);
   }
-  await until("all items", WITHIN_MS, async () => (seen.size >= PAYLOADS ? true : undefined));
+  await until(() => seen.size >= PAYLOADS, "all items");
 });
 
 test("a listener that is killed is replaced, and nothing is lost meanwhile", { timeout: 60_000 }, async (context) => {
@@ -63,13 +64,11 @@ test("a listener that is killed is replaced, and nothing is lost meanwhile", { t
   for (let count = 1; count <= 30; count += 1) {
     if (count % 10 === 0) assert.ok(((await common().query(killListeners, url)).rowCount ?? 0) >= 1);
     await submitting.submit("car1", count);
-    await until(`item ${count}`, WITHIN_MS, async () => (worked >= count ? true : undefined));
+    await until(() => worked >= count, `item ${count}`);
   }
   const listens =
     "SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database() AND pid <> pg_backend_pid()";
-  await until("two listeners", WITHIN_MS, async () =>
-    (await common().query(listens, url)).rowCount === 2 ? true : undefined,
-  );
+  await until(async () => (await common().query(listens, url)).rowCount === 2, "two listeners");
 });
 
 test(
@@ -85,11 +84,7 @@ test(
     await blocker.query("BEGIN; LOCK TABLE baton.item");
     const submitting = refusal(cars.submit("car1", 1, { id: "item" }));
     const waits = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-    const pid = await until(
-      "a statement that waits",
-      WITHIN_MS,
-      async () => (await common().query(waits, url)).rows[0]?.["pid"],
-    );
+    const pid = await until(async () => (await common().query(waits, url)).rows[0]?.["pid"], "a statement that waits");
     await common().query(`SELECT pg_terminate_backend(${Number(pid)})`, url);
     assert.equal((await submitting).code, "OUTCOME_UNKNOWN");
     await blocker.query("ROLLBACK");

@@ -5,7 +5,8 @@ import { startPostgres } from "../../servers/postgres.ts";
 import type { Engine, Grant, SubmitResult } from "../../src/engine/port.ts";
 import { claim, entry } from "../cars.ts";
 import { started } from "../started.ts";
-import { refusal, until } from "./desk.ts";
+import { until } from "../kit/until.ts";
+import { refusal } from "./desk.ts";
 import { type LossyStage, openLossyStage } from "./lossy-stage.ts";
 
 const WITHIN_MS = 20_000;
@@ -33,10 +34,10 @@ async function waiting(
 ): Promise<{ grants: Promise<readonly Grant[]> }> {
   const grants = engine.claim({ ...claim, signal });
   grants.catch(() => undefined);
-  await until("somebody who sleeps", WITHIN_MS, async () => {
+  await until(async () => {
     const { rows } = await watcher.query("SELECT FROM baton.sleeper WHERE kind = 0");
     return rows.length > 0;
-  });
+  }, "somebody who sleeps");
   return { grants };
 }
 
@@ -53,12 +54,12 @@ async function slow({ watcher }: LossyStage): Promise<void> {
 }
 
 async function underWay({ watcher }: LossyStage): Promise<void> {
-  await until("a submission that takes its time", WITHIN_MS, async () => {
+  await until(async () => {
     const { rows } = await watcher.query(
       "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'",
     );
     return rows.length > 0;
-  });
+  }, "a submission that takes its time");
 }
 
 function idOf([result]: readonly SubmitResult[]): string {
@@ -87,7 +88,7 @@ test("it is handed out as it was submitted, and ends like any other", { timeout:
   const [known] = await other.keys({ queue: "cars", limit: 10 });
   assert.equal(known?.state, "running");
   const [renewed] = await engine.renew([{ lease: grant.lease, leaseMs: claim.leaseMs }]);
-  assert.equal(renewed?.ok, true);
+  assert.equal(renewed?.ok, true, "the lease can be renewed");
   assert.deepEqual(await engine.settle([{ lease: grant.lease, ending: { type: "done" } }]), ["settled"]);
   const [report] = await other.queues({ queue: "cars" });
   assert.equal(report?.running, 0);
@@ -98,11 +99,7 @@ test("its lease runs out like any other", { timeout: 60_000 }, async (context) =
   const stage = await open(context);
   const { engine, other, watcher } = stage;
   const grants = engine.claim({ ...claim, leaseMs: 500, signal: patience() });
-  await until(
-    "somebody who sleeps",
-    WITHIN_MS,
-    async () => (await watcher.query("SELECT FROM baton.sleeper")).rowCount,
-  );
+  await until(async () => (await watcher.query("SELECT FROM baton.sleeper")).rowCount, "somebody who sleeps");
   await engine.submit([{ ...entry, key: "a" }]);
   const [first] = await grants;
   const [second] = await other.claim({ ...claim, signal: patience() });

@@ -9,7 +9,7 @@ import { startPostgres } from "../../servers/postgres.ts";
 import type { Engine, Grant, SettleResult } from "../../src/engine/port.ts";
 import { Child } from "../sqlite/desk.ts";
 import { started } from "../started.ts";
-import { until } from "./desk.ts";
+import { until } from "../kit/until.ts";
 import { type LossyStage, openLossyStage } from "./lossy-stage.ts";
 import { becomeQuick, type Begun, claim, goOn, items, next, type Plan, runAhead, SLOW_REPORTS } from "./run-ahead.ts";
 
@@ -75,10 +75,10 @@ async function assertCounted(
   running: number,
 ): Promise<void> {
   if (running === 0)
-    await until("that nothing is handed out ahead", WITHIN_MS, async () => {
+    await until(async () => {
       const { rows } = await watcher.query("SELECT FROM baton.key WHERE state = 2");
       return rows.length === 0;
-    });
+    }, "that nothing is handed out ahead");
   const { rows } = await watcher.query<{ items: number; waiting: number; lanes: number }>(
     `SELECT (SELECT count(*)::integer FROM baton.item i WHERE i.key = k.id) AS items, k.waiting,
        (SELECT sum(l)::integer FROM unnest(k.lane) l) AS lanes FROM baton.key k WHERE name = $1`,
@@ -400,7 +400,7 @@ test("whoever waits to hold a key gets it while it has items", { timeout: 60_000
     }
   };
   const worked = work();
-  await until("it works", WITHIN_MS, async () => ran > 0);
+  await until(() => ran > 0, "it works");
   const lease = await other.hold(hold);
   working.abort();
   await worked;
@@ -514,12 +514,12 @@ test("a close tells the store everything that was done", { timeout: 60_000 }, as
 
 /** Nothing of what was being told is known. */
 async function killReports(watcher: Client): Promise<void> {
-  await until("a report is under way", WITHIN_MS, async () => {
+  await until(async () => {
     const { rowCount } = await watcher.query(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()",
     );
     return (rowCount ?? 0) > 0;
-  });
+  }, "a report is under way");
 }
 
 /** The ids that the items of a key were given, and where they stand among them. */

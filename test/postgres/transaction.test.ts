@@ -144,7 +144,7 @@ test("an id in an open transaction holds up only those who submit the same", { t
   const alone = cars.submit("car1", "instead", { id: "order-4" });
   await cars.submit("car2", "x");
   await client.query("ROLLBACK");
-  assert.equal((await alone).duplicate, false);
+  assert.equal((await alone).duplicate, false, "the item is new");
 });
 
 test("what was committed is counted, and listed, before anybody works on it", async (context) => {

@@ -7,7 +7,8 @@ import type { Engine, Grant, Submission } from "../../src/engine/port.ts";
 import { openPostgresUrl } from "../../src/engines/postgres/index.ts";
 import { claim as oneClaim, entry as oneCar } from "../cars.ts";
 import { started } from "../started.ts";
-import { PostgresDesk, refusal, until } from "./desk.ts";
+import { until } from "../kit/until.ts";
+import { PostgresDesk, refusal } from "./desk.ts";
 import { LossyWay } from "../lossy-way.ts";
 
 /** Leases take three times as long. */
@@ -115,14 +116,14 @@ test("what a step beside another took ahead is given back", { timeout: 60_000 },
   const { engine, way, watcher } = await open(context, 0);
   let isLost = false;
   void way.lose({ word: "baton_step", connection: BESIDE, leastBytes: GRANTS_BYTES }).then(() => (isLost = true));
-  await until("grants that came beside a step are lost", WITHIN_MS, async () => {
+  await until(async () => {
     await engine.submit(entries(KEYS));
     await workOff(engine);
     const { rows } = await watcher.query("SELECT FROM baton.item");
     assert.equal(rows.length, 0);
     // On a busy machine a worker may not look quick.
     return isLost;
-  });
+  }, "grants that came beside a step are lost");
 });
 
 /** By a worker that does not wait for what it settles. */

@@ -3,11 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startPostgres } from "../../servers/postgres.ts";
 import { postgresWake } from "../../src/engines/postgres/index.ts";
-import { until } from "./desk.ts";
+import { until } from "../kit/until.ts";
 import { startStandby } from "./standby.ts";
 import { started } from "../started.ts";
-
-const WITHIN_MS = 20_000;
 
 const running = started(() => startPostgres());
 
@@ -26,12 +24,12 @@ test("what is published is heard, also after the connection was killed", { timeo
     { channel: "baton.other", text: "nobody" },
     { channel: "baton.test", text: "two 🚗" },
   ]);
-  await until("two texts", WITHIN_MS, async () => (heard.length === 2 ? true : undefined));
+  await until(() => heard.length === 2, "two texts");
   assert.deepEqual(heard, ["one", "two 🚗"]);
   await running().query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'");
-  await until("the word that some may have been missed", WITHIN_MS, async () => (missed > 0 ? true : undefined));
+  await until(() => missed > 0, "the word that some may have been missed");
   await sender.publish([{ channel: "baton.test", text: "three" }]);
-  await until("a third text", WITHIN_MS, async () => (heard.length === 3 ? true : undefined));
+  await until(() => heard.length === 3, "a third text");
   await stop();
   await sender.publish([{ channel: "baton.test", text: "four" }]);
   await Promise.all([sender.close(), receiver.close()]);
@@ -54,7 +52,7 @@ test("whoever could not listen is not heard for twice when he comes again", { ti
   await other.restart();
   const stop = await listen();
   await wake.publish([{ channel: "baton.test", text: "x" }]);
-  await until("the text", WITHIN_MS, async () => (heard > 0 ? true : undefined));
+  await until(() => heard > 0, "the text");
   assert.equal(heard, 1);
   await stop();
   await wake.close();
@@ -86,7 +84,7 @@ test("a server on which nobody can listen is left with no connection open", { ti
     await assert.rejects(wake.listen("baton.test", ignore, ignore), { code: "25006" });
   const open = "SELECT FROM pg_stat_activity WHERE application_name = 'baton'";
   const none = async (): Promise<true | undefined> => ((await standby.query(open)).rowCount === 0 ? true : undefined);
-  await until("an end of the connections", WITHIN_MS, none);
+  await until(none, "an end of the connections");
   await wake.close();
-  await until("an end of the connections", WITHIN_MS, none);
+  await until(none, "an end of the connections");
 });

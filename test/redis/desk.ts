@@ -4,7 +4,7 @@ import { createClient } from "@redis/client";
 import { type RedisServer, type RedisServerOptions, startRedisServer } from "../../servers/redis-server.ts";
 import { ServerDesk } from "../server-desk.ts";
 
-export { Child, now, refusal, until } from "../server-desk.ts";
+export { Child, now, refusal } from "../server-desk.ts";
 
 export class RedisDesk extends ServerDesk {
   readonly server: RedisServer;

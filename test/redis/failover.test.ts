@@ -5,7 +5,8 @@ import { startRedisServer } from "../../servers/redis-server.ts";
 import { commandOf } from "../../servers/redis-cluster.ts";
 import type { Engine, Grant } from "../../src/engine/port.ts";
 import { openRedis } from "./handles.ts";
-import { refusal, until } from "./desk.ts";
+import { until } from "../kit/until.ts";
+import { refusal } from "./desk.ts";
 
 const SOON_MS = 15_000;
 
@@ -39,11 +40,11 @@ test("fences rise over a failover that lost the last leases", { timeout: 60_000 
   context.after(() => before.close());
   await before.declare({ queue: "cars" });
   await submit(before, "car1", "first");
-  await until("the replica has the item", SOON_MS, async () => {
+  await until(async () => {
     const info = String(await commandOf(replica, "INFO", "replication"));
     const items = await commandOf(replica, "HLEN", "{baton:cars}:items").catch(() => 0);
     return info.includes("master_link_status:up") && items === 1;
-  });
+  }, "the replica has the item");
   assert.equal((await refusal(openRedis(replica.url).then((engine) => readOnly(engine)))).code, "STORE_READ_ONLY");
 
   // From here on the replica hears of nothing: as if the network between them were slow.

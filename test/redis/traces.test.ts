@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Engine, Submission } from "../../src/engine/port.ts";
 import { openRedis } from "./handles.ts";
-import { RedisDesk, until } from "./desk.ts";
+import { until } from "../kit/until.ts";
+import { RedisDesk } from "./desk.ts";
 
 const KEEP_MS = 300;
 const SOON_MS = 10_000;
@@ -81,10 +82,10 @@ test("what is done and forgotten leaves no key, whatever happened to it", { time
   await workOff(engine);
   assert.deepEqual(await engine.keys({ queue: "cars", limit: 100 }), []);
   // Whatever is asked of the queue makes it forget what is to be forgotten.
-  await until("the store is as it was", SOON_MS, async () => {
+  await until(async () => {
     await engine.queues({ queue: "cars" });
     return (await size()) === before;
-  });
+  }, "the store is as it was");
 });
 
 test("a lease that was lost is told to its former holder in another process", { timeout: 30_000 }, async (context) => {

@@ -7,7 +7,8 @@ import { startRedisServer } from "../../servers/redis-server.ts";
 import { redisEngineOn, redisWake } from "../../src/engines/redis/index.ts";
 import { refuseUnfit } from "../../src/engines/redis/server-facts.ts";
 import { type Baton, connect } from "../../src/index.ts";
-import { RedisDesk, refusal, until } from "./desk.ts";
+import { until } from "../kit/until.ts";
+import { RedisDesk, refusal } from "./desk.ts";
 
 const ITEMS = 300;
 const KEYS = 20;
@@ -38,13 +39,13 @@ async function workThrough(baton: Baton, trouble: (round: number) => Promise<voi
     { concurrency: 8 },
   );
   for (let round = 1; round <= 3; round += 1) {
-    await until(`a share of the work, round ${round}`, SOON_MS, async () => done.size >= (ITEMS * round) / 5);
+    await until(() => done.size >= (ITEMS * round) / 5, `a share of the work, round ${round}`);
     await trouble(round);
   }
-  await until("all items done", SOON_MS, async () => {
+  await until(async () => {
     const { waiting, running } = await cars.status();
     return done.size === ITEMS && waiting + running === 0;
-  });
+  }, "all items done");
   await worker.stop();
   assert.deepEqual(overtaken, [], "Items that were overtaken");
 }
@@ -79,10 +80,10 @@ test("whoever sleeps is woken after its listening connection was cut", { timeout
   const began: string[] = [];
   cars.work(({ key }) => void began.push(key));
   await others.submit("first", null);
-  await until("the first item", SOON_MS, async () => began.includes("first"));
+  await until(() => began.includes("first"), "the first item");
   await desk.command("CLIENT", "KILL", "TYPE", "pubsub");
   await others.submit("second", null);
-  await until("the second item", SOON_MS, async () => began.includes("second"));
+  await until(() => began.includes("second"), "the second item");
 });
 
 test("a server that is full refuses new work and lets work end", { timeout: 30_000 }, async (context) => {
@@ -112,7 +113,7 @@ test("a server that is full refuses new work and lets work end", { timeout: 30_0
     },
     { concurrency: 1 },
   );
-  await until("all work done", SOON_MS, async () => (await cars.status()).waiting === 0 && done.length === 3);
+  await until(async () => (await cars.status()).waiting === 0 && done.length === 3, "all work done");
   await worker.stop();
   assert.deepEqual(done, ["a", "b", "c"]);
   await desk.command("CONFIG", "SET", "maxmemory", "0");
@@ -206,7 +207,7 @@ test("what is refused for a moment is not overtaken by what was submitted after 
   assert.equal(refusals, 0);
   const seen: number[] = [];
   cars.work(({ key, payload }) => void (key === "car1" && seen.push(payload)), { concurrency: 2 });
-  await until("all items", SOON_MS, async () => seen.length >= numbers.length);
+  await until(() => seen.length >= numbers.length, "all items");
   assert.deepEqual(seen, numbers);
 });
 

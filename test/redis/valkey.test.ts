@@ -2,9 +2,10 @@
 import { test } from "node:test";
 import { findValkeyServer } from "../../servers/redis-binary.ts";
 import { startRedisServer } from "../../servers/redis-server.ts";
-import type { ConformanceTarget } from "../../src/conformance/index.ts";
+import { cases, type ConformanceTarget } from "../../src/conformance/index.ts";
 import { redisEngine } from "../../src/engines/redis/index.ts";
 import { addEngineTests } from "../add-engine-tests.ts";
+import { draw } from "../kit/draw.ts";
 import { started } from "../started.ts";
 
 const found = await findValkeyServer().catch((error: unknown) => String(error));
@@ -23,5 +24,5 @@ if (typeof found === "string") {
       await running().restart();
     },
   };
-  addEngineTests(`the Redis engine on Valkey ${found.version}`, target);
+  addEngineTests(`the Redis engine on Valkey ${found.version}`, target, draw.cases("Valkey", cases));
 }

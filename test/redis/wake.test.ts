@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { redisWake } from "../../src/engines/redis/index.ts";
-import { RedisDesk, until } from "./desk.ts";
-
-const SOON_MS = 10_000;
+import { until } from "../kit/until.ts";
+import { RedisDesk } from "./desk.ts";
 
 test("wakes reach all who listen, through a cut connection too", { timeout: 30_000 }, async (context) => {
   const desk = await RedisDesk.withServer(context);
@@ -20,11 +19,11 @@ test("wakes reach all who listen, through a cut connection too", { timeout: 30_0
     { channel: "work.cars", text: "3" },
     { channel: "work.boats", text: "1" },
   ]);
-  await until("a wake", SOON_MS, async () => heard.length === 1);
+  await until(() => heard.length === 1, "a wake");
   await desk.command("CLIENT", "KILL", "TYPE", "pubsub");
-  await until("the loss is known", SOON_MS, async () => missed > 0);
+  await until(() => missed > 0, "the loss is known");
   await other.publish([{ channel: "work.cars", text: "4" }]);
-  await until("another wake", SOON_MS, async () => heard.length === 2);
+  await until(() => heard.length === 2, "another wake");
   assert.deepEqual(heard, ["3", "4"]);
   await stop();
 });

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
 import { BatonError, connect } from "../../src/index.ts";
 
 const DISK_BYTES = 4 * 1024 * 1024;
@@ -64,6 +66,43 @@ test("a worker waits for room and goes on", async (context) => {
   const { waiting, running } = await cars.status();
   assert.deepEqual({ waiting, running }, { waiting: 0, running: 0 });
 });
+
+test("a full disk can be looked at, also when something is due that it has no room for", async (context) => {
+  const disk = smallDisk(context);
+  if (disk === undefined) return;
+  const file = join(disk, "store.db");
+  await using baton = await connect(`sqlite:${file}`);
+  const cars = baton.queue("cars");
+  const delayMs = 500;
+  await cars.submit("car1", null, { id: "late", delay: `${delayMs}ms` });
+  // As long as somebody reads, the log only grows.
+  using reader = new DatabaseSync(file);
+  reader.exec("BEGIN");
+  reader.prepare("SELECT count(*) FROM item").get();
+  const filler = join(disk, "filler");
+  fillUp(filler);
+  await wait(2 * delayMs);
+  const { waiting, delayed } = await cars.status();
+  assert.deepEqual({ waiting, delayed }, { waiting: 0, delayed: 1 });
+  assert.deepEqual(
+    (await cars.keys()).map(({ key }) => key),
+    ["car1"],
+  );
+  assert.equal((await cars.item("late"))?.state, "delayed");
+  await assert.rejects(cars.submit("car2", null), { code: "STORE_FULL" });
+  unlinkSync(filler);
+  assert.equal((await cars.item("late"))?.state, "waiting");
+});
+
+/** To the last byte. */
+function fillUp(file: string): void {
+  const bytes = Buffer.alloc(DISK_BYTES / 64);
+  try {
+    for (;;) appendFileSync(file, bytes);
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, "ENOSPC");
+  }
+}
 
 async function submitUntilRefused(
   submit: (id: string) => Promise<{ readonly id: string }>,

@@ -78,7 +78,7 @@ test("a file in a folder that is not there is refused, and the folder is not mad
   const { code, message } = await refusal(connect(`sqlite:${missing}`));
   assert.equal(code, "STORE_UNAVAILABLE");
   assert.match(message, /folder exists/);
-  assert.equal(existsSync(dirname(missing)), false);
+  assert.equal(existsSync(dirname(missing)), false, "no folder was made");
 });
 
 test("an empty file becomes a store", async (context) => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { connect, type BatonEvent } from "../../src/index.ts";
+import { Lateness } from "../kit/lateness.ts";
 import { type Child, Desk, now } from "./desk.ts";
 
 const PROCESSES = 8;
@@ -46,8 +47,9 @@ test("calls wait for a process that holds the file for long, the application goe
   finish.resolve();
 
   assert.ok(waited > holdMs * 0.8, `The submissions waited ${waited.toFixed(0)} ms, so the file was not held.`);
-  assert.ok(late < 500, `A timer was ${late.toFixed(0)} ms late: the event loop was blocked.`);
-  assert.equal((await receipt.outcome({ timeout: "10s" })).attempt, 1);
+  // A machine that is busy makes timers late, too, but not by as long as the file was held.
+  assert.ok(late < holdMs / 2, `A timer was ${late.toFixed(0)} ms late: the event loop was blocked.`);
+  assert.equal((await receipt.outcome({ timeout: "30s" })).attempt, 1);
   assert.deepEqual(
     events.filter(({ type }) => type === "lost"),
     [],
@@ -59,6 +61,7 @@ test("an idle worker of one process starts what another one submits, at once", a
   const desk = new Desk(context);
   const cars = (await desk.connect()).queue<string>("cars");
   const worker = await startWorker(desk);
+  using lateness = new Lateness();
   const tookMs: number[] = [];
   for (let round = 0; round < 40; round += 1) {
     const from = now();
@@ -66,14 +69,14 @@ test("an idle worker of one process starts what another one submits, at once", a
     const { at } = await worker.next<{ readonly at: number }>();
     tookMs.push(at - from);
     // Idle again: what is found while still awake shows nothing.
-    await receipt.outcome({ timeout: "10s" });
+    await receipt.outcome({ timeout: "30s" });
   }
   const sorted = tookMs.toSorted((a, b) => a - b);
   const [median = 0, longest = 0] = [sorted[sorted.length / 2], sorted.at(-1)];
   context.diagnostic(
     `from the submission to the start elsewhere: median ${median.toFixed(1)} ms, longest ${longest.toFixed(1)} ms`,
   );
-  assert.ok(longest < 500, `One took ${longest.toFixed(0)} ms.`);
+  lateness.assertWithin(longest, 500, "the latest start of an item elsewhere");
 });
 
 test("who submitted hears how it ended in another process", async (context) => {
@@ -91,16 +94,17 @@ test("without the file that wakes, work is found a little later", async (context
   const early = (await desk.connect()).queue<string>("cars");
   const worker = await startWorker(desk);
   rmSync(`${desk.file}-wake`);
+  using lateness = new Lateness();
   // One who comes now makes a new file, which the worker does not watch.
   const late = (await desk.connect()).queue<string>("cars");
   for (const cars of [late, early, late]) {
     const from = now();
     await cars.submit("car1", "x");
     const { at } = await worker.next<{ readonly at: number }>();
-    assert.ok(at - from < 3_000, `It took ${(at - from).toFixed(0)} ms.`);
+    lateness.assertWithin(at - from, 3_000, "a start that nobody told of");
     const receipt = await cars.submit("car2", "y", { history: "1m" });
     await worker.next();
-    assert.equal((await receipt.outcome({ timeout: "3s" })).state, "done");
+    assert.equal((await receipt.outcome({ timeout: "30s" })).state, "done");
   }
 });
 

@@ -1,12 +1,12 @@
 /** What a NATS server may forbid, and what is the application's own. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "@nats-io/transport-node";
 import { ask } from "../../servers/nats-probe.ts";
 import { startNatsServer } from "../../servers/nats-server.ts";
 import { natsWakeOn, openNatsWakeUrl } from "../../src/engines/nats/wake.ts";
 import type { WakeAdapter } from "../../src/wake/port.ts";
+import { until } from "../kit/until.ts";
 import { Wake } from "../../src/wake/wake.ts";
 
 describe("wakes over NATS", { concurrency: 4, timeout: 60_000 }, () => {
@@ -33,7 +33,7 @@ describe("wakes over NATS", { concurrency: 4, timeout: 60_000 }, () => {
     await using server = await startNatsServer({ config: `authorization { users: [ ${user} ] }` });
     const wake = new Wake(openNatsWakeUrl(`nats://app:secret@127.0.0.1:${server.port}`));
     wake.onWork("cars", { idle: () => 1, wake: () => undefined, stir: () => assert.fail("nobody listens") });
-    for (let tries = 0; wake.report().trouble === undefined && tries < 500; tries += 1) await sleep(20);
+    await until(() => wake.report().trouble, "the trouble to be told of");
     assert.match(wake.report().trouble ?? "", /permission/i);
     await wake.close();
   });
@@ -42,7 +42,7 @@ describe("wakes over NATS", { concurrency: 4, timeout: 60_000 }, () => {
     await using server = await startNatsServer();
     const connection = await connect({ servers: server.url });
     await expectEverybodyHears(() => natsWakeOn(connection));
-    assert.equal(connection.isClosed(), false);
+    assert.equal(connection.isClosed(), false, "the connection of the application stays open");
     await connection.close();
   });
 });
@@ -57,9 +57,9 @@ async function expectEverybodyWakes(open: () => WakeAdapter): Promise<void> {
       stir: () => (woken[index] = 5),
     });
   }
-  await until(() => woken.every((count) => count === 5));
+  await until(() => woken.every((count) => count === 5), "five wakes of everybody");
   sender.work("cars", 2);
-  await until(() => woken.every((count) => count === 7));
+  await until(() => woken.every((count) => count === 7), "two more wakes of everybody");
   await Promise.all([sender, ...others].map((wake) => wake.close()));
 }
 
@@ -67,15 +67,8 @@ async function expectEverybodyHears(open: () => WakeAdapter): Promise<void> {
   const [sender, other] = [new Wake(open()), new Wake(open())];
   const told: string[] = [];
   other.onEnded("cars", (ids) => told.push(...(ids ?? ["look"])));
-  await until(() => told.includes("look"));
+  await until(() => told.includes("look"), "the word to look");
   sender.ended("cars", ["one"]);
-  await until(() => told.includes("one"));
+  await until(() => told.includes("one"), "the end of the item");
   await Promise.all([sender.close(), other.close()]);
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  for (let tries = 0; !isSo(); tries += 1) {
-    if (tries > 500) throw new Error("It does not happen.");
-    await sleep(20);
-  }
 }

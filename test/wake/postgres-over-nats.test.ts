@@ -17,7 +17,7 @@ after(async () => {
   await Promise.all([nats?.stop(), postgres?.stop()]);
 });
 
-addWaitedTests({
+addWaitedTests("PostgreSQL with wakes over NATS", {
   name: "the PostgreSQL engine with wakes over NATS",
   open: () => openPostgresUrl(postgres?.url ?? "", new Wake(openNatsWakeUrl(nats?.url ?? "nats://"))),
   restart: "Restarts are the business of the engine's own suite.",

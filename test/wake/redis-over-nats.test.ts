@@ -17,7 +17,7 @@ after(async () => {
   await Promise.all([nats?.stop(), redis?.stop()]);
 });
 
-addWaitedTests({
+addWaitedTests("Redis with wakes over NATS", {
   name: "the Redis engine with wakes over NATS",
   open: () => openRedisUrl(redis?.url ?? "", new Wake(openNatsWakeUrl(nats?.url ?? "nats://"))),
   restart: "Restarts are the business of the engine's own suite.",

@@ -20,7 +20,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-addWaitedTests({
+addWaitedTests("SQLite with wakes over NATS", {
   name: "the SQLite engine with wakes over NATS",
   open: () =>
     sqliteEngine({ file: join(folder, "store.db"), wake: new Wake(openNatsWakeUrl(server?.url ?? "nats://")) }),

@@ -1,6 +1,6 @@
 import { BatonError, OutcomeUnknown } from "../../../src/domain/errors.ts";
 import type { Cell, Register, WriteRequest } from "../../../src/locks/register.ts";
-import type { Random } from "../../simulation/random.ts";
+import type { Random } from "../../kit/random.ts";
 import type { VirtualTime } from "../../simulation/virtual-time.ts";
 import type { Rates, Settings } from "./settings.ts";
 

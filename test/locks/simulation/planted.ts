@@ -2,7 +2,7 @@ import { type Clock, instant } from "../../../src/domain/clock.ts";
 import { OutcomeUnknown } from "../../../src/domain/errors.ts";
 import type { Locks } from "../../../src/locks/port.ts";
 import type { Cell, Register } from "../../../src/locks/register.ts";
-import type { Random } from "../../simulation/random.ts";
+import type { Random } from "../../kit/random.ts";
 import type { VirtualTime } from "../../simulation/virtual-time.ts";
 import { LocksPassThrough, RegisterPassThrough } from "../pass-through.ts";
 import type { Promised } from "./checker.ts";

@@ -4,7 +4,7 @@ import { leaseLeftMs, leaseMarginMs, renewAfterMs } from "../../../src/domain/le
 import { locksOnRegister } from "../../../src/locks/locks-on-register.ts";
 import type { LockHold, Locks, Session } from "../../../src/locks/port.ts";
 import type { Register } from "../../../src/locks/register.ts";
-import type { Random } from "../../simulation/random.ts";
+import type { Random } from "../../kit/random.ts";
 import { ShiftedClock } from "../../simulation/shifted-clock.ts";
 import type { VirtualTime } from "../../simulation/virtual-time.ts";
 import type { Happening } from "./history.ts";

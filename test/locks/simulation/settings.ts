@@ -1,4 +1,4 @@
-import type { Random } from "../../simulation/random.ts";
+import type { Random } from "../../kit/random.ts";
 
 /** What one seed plays. */
 export interface Settings {

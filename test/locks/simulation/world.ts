@@ -1,6 +1,6 @@
 import { MemoryCells, MemoryRegister } from "../../../src/engines/memory/register.ts";
 import type { AcquireResult, Session } from "../../../src/locks/port.ts";
-import { Random } from "../../simulation/random.ts";
+import { Random } from "../../kit/random.ts";
 import { ShiftedClock } from "../../simulation/shifted-clock.ts";
 import { VirtualTime } from "../../simulation/virtual-time.ts";
 import type { Happening } from "./history.ts";

@@ -4,7 +4,7 @@
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { BatonError, connect } from "../../../src/index.ts";
-import { Random } from "../../simulation/random.ts";
+import { Random } from "../../kit/random.ts";
 import { now, recorder } from "../../sqlite/black-box/history.ts";
 import { LEVELS, QUEUE } from "../../sqlite/black-box/settings.ts";
 

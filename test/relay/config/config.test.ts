@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { stringify } from "yaml";
+import { checkSettings } from "../../../src/relay/check-settings.ts";
 import { ConfigInvalid, parseConfig, readConfig } from "../../../src/relay/config/read-config.ts";
 import type { HttpSettings, RelaySettings } from "../../../src/relay/settings.ts";
 
@@ -23,11 +24,12 @@ function folderOf(t: TestContext): string {
 /** `path: expected …; found …`, one per problem. */
 async function problemsOf(value: unknown, environment: Record<string, string> = {}): Promise<readonly string[]> {
   try {
-    await parseConfig(value, { environment });
+    checkSettings(await parseConfig(value, { environment }));
   } catch (error) {
     assert.ok(error instanceof ConfigInvalid, String(error));
     for (const { path } of error.problems) assert.ok(error.message.includes(path));
-    return error.problems.map(({ path, expected, found }) => `${path}: expected ${expected}; found ${found}`);
+    for (const { message } of error.problems) assert.ok(error.message.includes(message));
+    return error.problems.map(({ path, message }) => `${path}: ${message}`);
   }
   return [];
 }
@@ -69,7 +71,7 @@ describe("the configuration", () => {
   });
 
   test("has every field of the full form", async () => {
-    const settings = await parseConfig(FULL, { file: "/etc/baton/relay.yaml", environment: { SECRET } });
+    const settings = checkSettings(await parseConfig(FULL, { file: "/etc/baton/relay.yaml", environment: { SECRET } }));
     assert.deepEqual(
       settings.routes.map(({ name, sources }) => [name, sources.map((source) => source.name)]),
       [
@@ -124,6 +126,21 @@ describe("the configuration", () => {
     assert.equal(settings.graceMs, 5_000);
   });
 
+  test("refuses stores that have no queues, wherever one is named", async () => {
+    for (const store of ["consul://localhost:8500", "kafka://localhost"]) {
+      const problems = await problemsOf({
+        sources: [{ type: "baton", store, queue: "q", dead_letter: { store, queue: "d" } }],
+        processor: { type: "command", command: ["true"] },
+        key: { attribute: "k" },
+        keys: { store, queue: "k" },
+      });
+      assert.deepEqual(
+        problems.map((problem) => problem.split(": ")[0]),
+        ["sources[0].dead_letter.store", "sources[0].store", "keys.store"],
+      );
+    }
+  });
+
   test("has every problem named at once, with its place", async () => {
     const problems = await problemsOf({
       sources: [
@@ -140,7 +157,7 @@ describe("the configuration", () => {
       admin: { host: "0.0.0.0" },
     });
     assert.deepEqual(
-      problems.map((problem) => problem.split(": expected")[0]),
+      problems.map((problem) => problem.split(/: (?:expected|unknown)/)[0]),
       [
         "choise",
         "sources[0].queue",
@@ -166,7 +183,7 @@ describe("the configuration", () => {
       ],
     );
     const text = problems.join("\n");
-    assert.match(text, /choise: expected no such field in a relay; did you mean choice; found choise/);
+    assert.match(text, /^choise: unknown field "choise"; did you mean "choice"\?$/m);
     assert.match(text, /sources\[0\]\.queue: expected the name or the URL of a queue; found nothing/);
     assert.match(text, /sources\[0\]\.visibility: expected a length of time with its unit, such as 30s.*; found 30/);
     assert.match(text, /sources\[1\]\.type: expected one of sqs, pubsub, baton; found "kafka"/);
@@ -247,6 +264,50 @@ describe("the configuration", () => {
     });
   });
 
+  test("refuses bounds of which one would cut the other in silence, and names both", async () => {
+    const source = { type: "sqs", queue: "orders" };
+    const retried = (retry: object, type: object = source): object => ({ ...PLAIN, sources: [{ ...type, retry }] });
+    const subscription = { type: "pubsub", subscription: "projects/p/subscriptions/s" };
+    const http = { type: "http", url: "http://127.0.0.1:1" };
+    const cases: readonly (readonly [object, RegExp])[] = [
+      [
+        retried({ backoff: "1h", max_backoff: "5m" }),
+        /retry\.backoff: expected no more than max_backoff, which is 300000 ms/,
+      ],
+      [retried({ delay: "10s", backoff: "1s" }), /retry\.delay: expected either a fixed delay, or backoff/],
+      [retried({ delay: "13h" }), /sources\[0\]\.retry: expected waits of at most 720 minutes.*; found one of 780/],
+      [
+        retried({ backoff: "11m" }, subscription),
+        /sources\[0\]\.retry: expected waits of at most 10 minutes.*; found one of 11/,
+      ],
+      [
+        { ...PLAIN, processor: { ...http, timeout: "2s", connect_timeout: "3s" } },
+        /connect_timeout: expected no more than timeout, which is 2000 ms/,
+      ],
+      [
+        { ...PLAIN, concurrency: 5_000, processor: http },
+        /^concurrency: expected no more than per_host of its processor, which is 1000; found 5000$/,
+      ],
+    ];
+    for (const [value, message] of cases) assert.match((await problemsOf(value)).join(), message);
+  });
+
+  test("raises the bound that was left out", async () => {
+    const retryOf = async (retry: object): Promise<unknown> =>
+      (await parseConfig({ ...PLAIN, sources: [{ type: "sqs", queue: "orders", retry }] })).routes[0]?.sources[0]
+        ?.retry;
+    assert.deepEqual(await retryOf({ backoff: "1h" }), { attempts: 5, backoffMs: 3_600_000, maxBackoffMs: 3_600_000 });
+    assert.deepEqual(await retryOf({ delay: "10s" }), {
+      attempts: 5,
+      backoffMs: 10_000,
+      maxBackoffMs: 10_000,
+      delayMs: 10_000,
+    });
+    const short = { type: "http", url: "http://127.0.0.1:1", timeout: "2s" };
+    const { routes } = await parseConfig({ ...PLAIN, processor: short });
+    assert.equal(routes[0]?.processor.type === "http" && routes[0].processor.connectTimeoutMs, 2_000);
+  });
+
   test("refuses headers that no delivery could be sent with", async () => {
     const names = ["Transfer-Encoding", "Upgrade", "Keep-Alive", "Content-Length", "expect", "Connection"];
     const headersOf = (list: readonly string[]): object => ({
@@ -278,6 +339,69 @@ describe("the configuration", () => {
     await assert.rejects(readConfig(join(folder, "none.json")), { code: "NOT_FOUND", message: /could not be read/ });
     await assert.rejects(readConfig(join(folder, "bad.json")), { code: "INVALID_INPUT", message: /is not JSON/ });
     await assert.rejects(readConfig(join(folder, "bad.yaml")), { code: "INVALID_INPUT", message: /is not YAML/ });
+  });
+});
+
+describe("a file", () => {
+  test("may begin with a byte order mark, and may not have a name twice in one object", async (t) => {
+    const folder = folderOf(t);
+    const write = (name: string, text: string): string => {
+      writeFileSync(join(folder, name), text);
+      return join(folder, name);
+    };
+    for (const name of ["bom.json", "bom.yaml"]) await readConfig(write(name, `\uFEFF${JSON.stringify(PLAIN)}`));
+    const text = JSON.stringify(PLAIN, undefined, 2);
+    const twice = text.replace('"processor"', '"sources": [{ "a": "\\"b\\": {" }],\n  "processor"');
+    await assert.rejects(readConfig(write("twice.json", twice)), {
+      code: "INVALID_INPUT",
+      message: /line 8, column 3: "sources" stands here a second time/,
+    });
+    await assert.rejects(readConfig(write("twice.yaml", twice)), {
+      code: "INVALID_INPUT",
+      message: /keys must be unique at line 8, column 3/,
+    });
+    await readConfig(write("nested.json", JSON.stringify({ ...PLAIN, admin: { port: 0 }, keys: undefined })));
+  });
+
+  test("in YAML may share what is the same by merge keys", async (t) => {
+    const file = join(folderOf(t), "relay.yaml");
+    writeFileSync(
+      file,
+      `sources:
+  - &orders { type: sqs, queue: orders, region: us-west-2, retry: { attempts: 8 } }
+  - { <<: *orders, queue: reports }
+processor: { type: http, url: "http://localhost:5000/" }
+`,
+    );
+    const { sources } = only(await readConfig(file));
+    assert.deepEqual(
+      sources.map(({ name, retry }) => [name, retry.attempts]),
+      [
+        ["orders", 8],
+        ["reports", 8],
+      ],
+    );
+  });
+
+  test("that is no relay at all is told what one is", async () => {
+    for (const value of [[], "text", null]) {
+      const [problem] = await problemsOf(value);
+      assert.match(problem ?? "", /^: expected an object with sources and a processor, or with routes; found/);
+    }
+    const [problem] = await problemsOf({ ...PLAIN, sources: [{ type: "sqs", queue: "a", vissibility: "1m" }] });
+    assert.equal(problem, 'sources[0].vissibility: unknown field "vissibility"; did you mean "visibility"?');
+    const [odd] = await problemsOf({ ...PLAIN, grace: "5s", admin: { colour: "red" } });
+    assert.equal(odd, 'admin.colour: unknown field "colour"; the fields of admin settings are host, port, token');
+  });
+
+  test("for a Dapr application honours its answers without being told to", async () => {
+    const { sources, processor } = PLAIN;
+    const repliesOf = async (more: object, replies?: string): Promise<string> =>
+      httpOf(await parseConfig({ sources, ...more, processor: { ...processor, ...(replies && { replies }) } })).replies;
+    assert.equal(await repliesOf({}), "status");
+    assert.equal(await repliesOf({ transforms: ["dapr_aws"] }), "dapr");
+    assert.equal(await repliesOf({ form: { type: "dapr", pubsub: "p", topic: "t" } }), "dapr");
+    assert.equal(await repliesOf({ transforms: ["dapr_aws"] }, "status"), "status");
   });
 });
 
@@ -361,10 +485,74 @@ describe("the original service's configuration", () => {
     await parseConfig({ queues: { type: "gcppubsub", config }, processor });
   });
 
+  test("takes what the original took: texts for numbers, nothing for the default, one for a list", async () => {
+    const settings = await parseConfig({
+      poller: { Type: "", concurrency: "4" },
+      queues: { type: "aws_sqs", config: { name: 7, visibility_timeout: 0, endpoint: "", region: "us-west-2" } },
+      processor: {
+        type: "http_raw",
+        config: {
+          subscriber_url: "http://user:p%20w@localhost:5000/",
+          method: "",
+          timeout: "0x3c",
+          fatal_codes: "412",
+          content_type: "",
+          comment: "ours",
+        },
+      },
+      transformer: { type: "" },
+    });
+    const { concurrency, sources, transforms } = only(settings);
+    assert.deepEqual([concurrency, sources[0]?.name, transforms.length], [4, "7", 0]);
+    const { timeoutMs, fatal, method, contentType, headers, target } = httpOf(settings);
+    assert.deepEqual([timeoutMs, fatal.codes, method, contentType], [60_000, [412], "POST", "text/plain"]);
+    assert.deepEqual(target, { type: "url", url: "http://localhost:5000/" });
+    assert.equal(headers["authorization"], `Basic ${Buffer.from("user:p w").toString("base64")}`);
+    assert.deepEqual(settings.warnings?.length, 1);
+    assert.match(settings.warnings?.[0] ?? "", /^processor\.config\.comment: unknown field, which is passed over/);
+    for (const [type, field] of [
+      ["aws_sqs", { name: "a", visibility_timeout: -1 }],
+      ["gcp_pubsub", { subscription_id: "projects/p/subscriptions/s", ack_deadline: "10m" }],
+    ] as const) {
+      const processor = { type: "http_raw", config: { subscriber_url: "http://localhost:5000/" } };
+      assert.equal((await problemsOf({ queues: { type, config: [field] }, processor })).length, 1);
+    }
+  });
+
+  test("may write its names in any case, and is told of one that stands twice", async () => {
+    const settings = await parseConfig({
+      Queues: { Type: "aws_sqs", Config: [{ Name: "b", name: "a", REGION: "r" }] },
+      Processor: { TYPE: "http", Config: { Subscriber_URL: "http://localhost:5000/" } },
+      Transformer: { Type: "dapr_aws" },
+    });
+    assert.deepEqual(
+      only(settings).sources.map(({ name }) => name),
+      ["a"],
+    );
+    assert.deepEqual(settings.warnings, [
+      "queues.config[0].Name: stands here a second time as name, and is passed over",
+    ]);
+  });
+
+  test("honours a Dapr application's answers, and takes replies and grace", async () => {
+    const queues = { type: "aws_sqs", config: [{ name: "a" }] };
+    const config = { subscriber_url: "http://localhost:5000/" };
+    const read = async (more: object, type = "http", extra: object = {}): Promise<RelaySettings> =>
+      await parseConfig({ queues, processor: { type, config: { ...config, ...extra } }, ...more });
+    const transformer = { type: "dapr_aws" };
+    assert.equal(httpOf(await read({})).replies, "status");
+    assert.equal(httpOf(await read({ transformer })).replies, "dapr-body");
+    assert.equal(httpOf(await read({}, "http_dapr")).replies, "dapr-body");
+    assert.equal(httpOf(await read({}, "http", { replies: "dapr" })).replies, "dapr");
+    assert.equal(httpOf(await read({ transformer }, "http", { replies: "status" })).replies, "status");
+    assert.equal((await read({ grace: 90 })).graceMs, 90_000);
+    assert.equal((await read({ grace: "2m" })).graceMs, 120_000);
+  });
+
   test("has problems too, and they are named", async () => {
     const problems = await problemsOf({
       queues: { type: "aws_sqs", config: [{ name: "a", visibility_timeout: "10m" }, {}] },
-      processor: { type: "http_raw", config: { fatal_codes: [1000] } },
+      processor: { type: "http_raw", config: { fatal_codes: ["all"] } },
       transformer: { type: "dapr" },
     });
     assert.deepEqual(

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
 import { readMarkdown } from "../../../scripts/markdown.ts";
+import { checkSettings } from "../../../src/relay/check-settings.ts";
 import { parseConfig } from "../../../src/relay/config/read-config.ts";
 import { isObject } from "../../../src/relay/config/schema.ts";
 
@@ -19,7 +20,8 @@ test("configurations in the documentation are good", async () => {
       const value: unknown = parse(code);
       if (!isObject(value) || !["sources", "routes", "queues"].some((field) => field in value)) continue;
       await assert.doesNotReject(
-        parseConfig(value, { environment: { BATON_URL: "memory:", PORT: "5000" } }),
+        // What comes out of a file has exactly the fields that settings have: the relay refuses any other.
+        parseConfig(value, { environment: { BATON_URL: "memory:", PORT: "5000" } }).then(checkSettings),
         `${page}:${line}`,
       );
       count += 1;

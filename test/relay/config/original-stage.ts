@@ -13,7 +13,7 @@ export interface Request {
   readonly contentType: string | undefined;
   /** Which delivery of this body it is. */
   readonly delivery: number;
-  readonly answer: (status: number) => void;
+  readonly answer: (status: number, body?: string) => void;
 }
 
 /** An application: tells of every request, and answers when it is told to. */
@@ -35,7 +35,7 @@ export class Receiver {
           method: incoming.method ?? "",
           contentType: incoming.headers["content-type"],
           delivery: receiver.requests.filter((other) => other.body === body).length + 1,
-          answer: (status) => response.writeHead(status).end(),
+          answer: (status, said = "") => response.writeHead(status).end(said),
         };
         receiver.requests.push(request);
         receiver.handle?.(request);

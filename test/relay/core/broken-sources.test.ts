@@ -134,7 +134,6 @@ describe("the suite catches a source that", { concurrency: 16 }, () => {
       const whole = await runSourceCase(
         one,
         target((source) => source),
-        20_000,
       );
       assert.equal(whole.status, "passed");
     });

@@ -4,7 +4,8 @@ import { strictChoice, weightedChoice } from "../../../src/relay/choice/choice.t
 import type { RelayMessage } from "../../../src/relay/index.ts";
 import type { SourceMessage } from "../../../src/relay/source.ts";
 import { ScriptedSource } from "./scripted-source.ts";
-import { fromSource, play, route, settingsOf, toFunction, until } from "./stage.ts";
+import { until } from "../../kit/until.ts";
+import { fromSource, play, route, settingsOf, toFunction } from "./stage.ts";
 
 test("strict choice gives all the room to the most urgent that may have something", () => {
   const choice = strictChoice();

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { get } from "node:http";
+import { connect as connectTcp } from "node:net";
+import { text } from "node:stream/consumers";
 import { describe, test } from "node:test";
 import { DEFAULT_COMMAND, type CommandSettings } from "../../../src/relay/index.ts";
 import { ScriptedSource } from "./scripted-source.ts";
-import { fromSource, play, route, settingsOf, toFunction, until } from "./stage.ts";
+import { until } from "../../kit/until.ts";
+import { fromSource, play, route, settingsOf, toFunction } from "./stage.ts";
 import { freePort } from "../../../servers/free-port.ts";
 
 const LATER = { attempts: 3, backoffMs: 3_600_000, maxBackoffMs: 3_600_000 };
@@ -36,7 +39,7 @@ describe("a command", () => {
     assert.equal(retry.reason, "The command exited with code 1: e1 says 1");
   });
 
-  test("that takes too long is ended with everything it started; one that is not there is tried again", async (context) => {
+  test("that takes too long is ended with everything it started; one that is not there costs no attempt", async (context) => {
     const source = new ScriptedSource("cars");
     const { events } = await play(
       context,
@@ -58,7 +61,7 @@ describe("a command", () => {
     );
     missing.put("a");
     await until(() => missing.told.length === 1, "its end");
-    assert.ok(played.events.some((one) => one.type === "retry" && one.reason.includes("could not be started")));
+    assert.ok(played.events.some((one) => one.type === "unreachable" && one.reason.includes("could not be started")));
   });
 });
 
@@ -71,7 +74,7 @@ function ask(url: string, headers: Readonly<Record<string, string>> = {}): Promi
   return new Promise((resolve, reject) => {
     get(url, { headers, agent: false }, (response) => {
       let body = "";
-      response.setEncoding("utf8").on("data", (text: string) => (body += text));
+      response.setEncoding("utf8").on("data", (part: string) => (body += part));
       response.on("end", () => resolve({ status: response.statusCode, body }));
     }).on("error", reject);
   });
@@ -124,10 +127,53 @@ describe("the admin surface", () => {
     assert.equal((await ask(url)).status, 401);
     assert.equal((await ask(url, { authorization: "Bearer wrong" })).status, 401);
     assert.equal((await ask(url, { authorization: `Bearer ${token}` })).status, 200);
+    assert.equal((await ask(url, { authorization: `bearer  ${token}` })).status, 200);
+    assert.equal((await ask(url, { authorization: `Basic ${token}` })).status, 401);
+    assert.equal((await ask(`${url}x`)).status, 401, "not even what there is not");
     await assert.rejects(
       play(context, { ...settings, admin: { host: "0.0.0.0", port: 0, token: undefined } }),
       /admin\.token/,
     );
+  });
+
+  test("answers probes without its token, and tells them no names", async (context) => {
+    const source = new ScriptedSource("secret-source");
+    const settings = settingsOf(
+      route(
+        [source],
+        toFunction(() => undefined),
+      ),
+    );
+    const token = "0123456789abcdef0123456789abcdef";
+    const { relay } = await play(context, { ...settings, admin: { host: "127.0.0.1", port: 0, token } });
+    const url = relay.adminUrl ?? "";
+    assert.deepEqual(await ask(`${url}/healthz`), { status: 200, body: '{"state":"running"}' });
+    assert.deepEqual(await ask(`${url}/readyz`), { status: 200, body: '{"state":"running"}' });
+    assert.match((await ask(`${url}/readyz`, { authorization: `Bearer ${token}` })).body, /"routes"/);
+    source.before = () => Promise.reject(new Error("away"));
+    source.put("b");
+    await until(() => relay.report().routes[0]?.failing.length === 1, "the source to fail");
+    const { status, body } = await ask(`${url}/readyz`);
+    assert.deepEqual([status, body.includes("secret-source")], [503, false]);
+  });
+
+  test("refuses a request with two hosts", async (context) => {
+    const settings = settingsOf(
+      route(
+        [new ScriptedSource("cars")],
+        toFunction(() => undefined),
+      ),
+    );
+    const { relay } = await play(context, { ...settings, admin: { host: "127.0.0.1", port: 0, token: undefined } });
+    const { port } = new URL(relay.adminUrl ?? "");
+    const askRaw = async (head: string): Promise<string> => {
+      const socket = connectTcp(Number(port), "127.0.0.1");
+      socket.write(`GET /healthz HTTP/1.1\r\n${head}connection: close\r\n\r\n`);
+      return (await text(socket)).split("\r\n")[0] ?? "";
+    };
+    assert.equal(await askRaw("Host: localhost\r\n"), "HTTP/1.1 200 OK");
+    for (const second of ["evil.example", "localhost"])
+      assert.equal(await askRaw(`Host: localhost\r\nHost: ${second}\r\n`), "HTTP/1.1 400 Bad Request");
   });
 
   test("changes its token at a reload, where it listens", async (context) => {
@@ -138,7 +184,7 @@ describe("the admin surface", () => {
         toFunction(() => undefined),
       ),
     );
-    const [first, second] = ["a".repeat(32), "b".repeat(32)];
+    const [first, second] = ["a".repeat(32), "a pass phrase of more than a few words"];
     const port = await freePort();
     const admin = { host: "127.0.0.1", port, token: first };
     const { relay } = await play(context, { ...settings, admin });

@@ -6,7 +6,8 @@ import { type CloudEvent, HTTP } from "cloudevents";
 import type { RouteSettings } from "../../../src/relay/index.ts";
 import { ScriptedSource } from "./scripted-source.ts";
 import { Receiver } from "./receiver.ts";
-import { fromSource, play, route, settingsOf, toUrl, until } from "./stage.ts";
+import { until } from "../../kit/until.ts";
+import { fromSource, play, route, settingsOf, toUrl } from "./stage.ts";
 import { freePort } from "../../../servers/free-port.ts";
 
 const RETRY = { attempts: 3, backoffMs: 0, maxBackoffMs: 0 };

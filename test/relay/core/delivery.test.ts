@@ -7,7 +7,12 @@ import { setTimeout as wait } from "node:timers/promises";
 import { BatonError, connect, Fatal, RetryLater } from "../../../src/index.ts";
 import type { RelayMessage } from "../../../src/relay/index.ts";
 import { ScriptedSource } from "./scripted-source.ts";
-import { fromSource, play, route, settingsOf, toFunction, until } from "./stage.ts";
+import { until } from "../../kit/until.ts";
+import { fromSource, play, route, settingsOf, toFunction } from "./stage.ts";
+import { playInTime } from "../../kit/lateness.ts";
+
+/** Holds of a few seconds are kept, and end, as they should where timers are no later than this. */
+const MOST_LATE_MS = 100;
 
 const AT_ONCE = { attempts: 3, backoffMs: 0, maxBackoffMs: 0 };
 
@@ -227,43 +232,49 @@ describe("a message", () => {
   });
 
   test("is extended for as long as its work takes, and no longer", async (context) => {
-    const source = new ScriptedSource("cars");
-    const done = Promise.withResolvers<void>();
-    await play(
-      context,
-      settingsOf(
-        route(
-          [source],
-          toFunction(() => done.promise),
+    await playInTime(MOST_LATE_MS, async () => {
+      const source = new ScriptedSource("cars");
+      const done = Promise.withResolvers<void>();
+      const { events } = await play(
+        context,
+        settingsOf(
+          route(
+            [source],
+            toFunction(() => done.promise),
+          ),
         ),
-      ),
-    );
-    const message = source.put("long", { holdMs: 900 });
-    await until(() => message.extensions >= 9, "three holds' worth of extensions");
-    assert.equal(message.lost.aborted, false);
-    done.resolve();
-    await until(() => source.told.includes("acknowledged long"), "its end");
-    const { extensions } = message;
-    await wait(900);
-    assert.equal(message.extensions, extensions);
+      );
+      const message = source.put("long", { holdMs: 900 });
+      const isLost = (): boolean => events.some(({ type }) => type === "lost");
+      await until(() => message.extensions >= 9 || isLost(), "three holds' worth of extensions");
+      assert.equal(isLost(), false, "the message is still held");
+      done.resolve();
+      await until(() => source.told.includes("acknowledged long"), "its end");
+      const { extensions } = message;
+      await wait(900);
+      assert.equal(message.extensions, extensions);
+    });
   });
 
   test("that is lost is broken off, and its source is told nothing", async (context) => {
-    const source = new ScriptedSource("cars");
-    const signals: AbortSignal[] = [];
-    const run = ({ signal }: RelayMessage): Promise<void> => {
-      signals.push(signal);
-      return wait(60_000, undefined, { signal });
-    };
-    const { events } = await play(context, settingsOf(route([source], toFunction(run))));
-    const told = source.put("taken", {});
-    const kept = source.put("unkept", { holdMs: 400 });
-    await until(() => signals.length === 2, "both to be in work");
-    told.losing.abort(new Error("somebody else has it"));
-    kept.refusal = new Error("the source is away");
-    await until(() => events.filter(({ type }) => type === "lost").length === 2, "both to be lost");
-    assert.ok(signals.every(({ aborted }) => aborted));
-    assert.deepEqual(source.told, []);
+    await playInTime(MOST_LATE_MS, async () => {
+      const source = new ScriptedSource("cars");
+      const signals: AbortSignal[] = [];
+      const run = ({ signal }: RelayMessage): Promise<void> => {
+        signals.push(signal);
+        return wait(60_000, undefined, { signal });
+      };
+      const { events } = await play(context, settingsOf(route([source], toFunction(run))));
+      const told = source.put("taken", {});
+      const kept = source.put("unkept", { holdMs: 400 });
+      await until(() => signals.length === 2 || events.some(({ type }) => type === "lost"), "both to be in work");
+      assert.equal(signals.length, 2);
+      told.losing.abort(new Error("somebody else has it"));
+      kept.refusal = new Error("the source is away");
+      await until(() => events.filter(({ type }) => type === "lost").length === 2, "both to be lost");
+      assert.ok(signals.every(({ aborted }) => aborted));
+      assert.deepEqual(source.told, []);
+    });
   });
 
   test("that is lost before it comes to work is not worked on", async (context) => {
@@ -363,6 +374,22 @@ describe("dead letters", () => {
     assert.equal(taken.item.headers?.["baton-reason"], "hopeless");
     assert.equal(taken.item.headers?.["color"], "red");
     await taken.done();
+  });
+
+  test("that somebody puts back in their queue have all their attempts again", async (context) => {
+    const source = new ScriptedSource("cars");
+    const attempts: number[] = [];
+    const run = ({ attempt }: RelayMessage): never => {
+      attempts.push(attempt);
+      throw new Error("no luck");
+    };
+    await play(context, settingsOf(route([fromSource(source, { retry: AT_ONCE })], toFunction(run))));
+    for (const times of [1, 2]) {
+      source.put("a", { attempt: undefined });
+      const buried = (): number => source.told.filter((told) => told.startsWith("buried")).length;
+      await until(() => buried() === times, `it to be given up: ${times}`);
+    }
+    assert.deepEqual(attempts, [1, 2, 3, 1, 2, 3]);
   });
 
   test("that cannot be kept stay in their source", async (context) => {

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, test } from "node:test";
 import { connect } from "../../../src/index.ts";
-import { until } from "./stage.ts";
+import { until } from "../../kit/until.ts";
 
 const EXAMPLES = join(import.meta.dirname, "../../../examples/relay");
 const BATON = join(import.meta.dirname, "../../../dist/cli/main.js");

@@ -3,7 +3,8 @@ import { describe, test } from "node:test";
 import { Webhook } from "standardwebhooks";
 import { ScriptedSource } from "./scripted-source.ts";
 import { Receiver } from "./receiver.ts";
-import { fromSource, play, type Played, route, settingsOf, toUrl, until } from "./stage.ts";
+import { until } from "../../kit/until.ts";
+import { fromSource, play, type Played, route, settingsOf, toUrl } from "./stage.ts";
 
 const LATER = { attempts: 3, backoffMs: 3_600_000, maxBackoffMs: 3_600_000 };
 const ONCE = { attempts: 1, backoffMs: 0, maxBackoffMs: 0 };
@@ -163,7 +164,7 @@ describe("a delivery by HTTP", { concurrency: 8 }, () => {
     const played = await play(context, settings);
     for (const id of ["reset", "half", "garbage", "endless", "trickle", "broken body"]) source.put(id);
     for (const id of ["reset", "half", "garbage"])
-      assert.match(await endOf(played, id), /^retry: .* could not be reached/);
+      assert.match(await endOf(played, id), /^retry: .* broke off before it answered/);
     assert.match(await endOf(played, "endless"), /^retry: The receiver answered 500: x{300,}…$/);
     // The status was said, and it was that all is well.
     assert.equal(await endOf(played, "broken body"), "done");

@@ -5,9 +5,16 @@ import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { connect } from "../../../src/index.ts";
 import { keyOf } from "../../../src/relay/keys/key-of.ts";
-import { batonSource, DEFAULT_KEYS, type KeySettings, type RelayMessage } from "../../../src/relay/index.ts";
+import {
+  batonSource,
+  DEFAULT_KEYS,
+  type KeySettings,
+  type RelayMessage,
+  type Transform,
+} from "../../../src/relay/index.ts";
 import { ScriptedSource } from "./scripted-source.ts";
-import { fromSource, play, route, settingsOf, toFunction, until } from "./stage.ts";
+import { until } from "../../kit/until.ts";
+import { fromSource, play, route, settingsOf, toFunction } from "./stage.ts";
 
 /** A handler that notices when two work on one key, and ends when the test says so. */
 function watchedWork(): {
@@ -182,8 +189,8 @@ describe("messages of one key", () => {
         { keys: keysIn(other) },
       ),
     );
-    assert.equal((await first.outcome({ timeout: "10s" })).state, "done");
-    assert.equal((await second.outcome({ timeout: "10s" })).state, "done");
+    assert.equal((await first.outcome({ timeout: "45s" })).state, "done");
+    assert.equal((await second.outcome({ timeout: "45s" })).state, "done");
   });
 
   test("are held twice where two stores have a queue of the same name", async (context) => {
@@ -231,6 +238,36 @@ describe("messages of one key", () => {
     source.put("2", { key: "car1" });
     await until(() => relay.report().routes[0]?.waitingForKey === 1, "the second to wait");
     const stopping = relay.stop({ graceMs: 10_000 });
+    await until(() => source.told.includes("back 2 uncounted"), "the second to go back");
+    work.finish("1");
+    assert.deepEqual(await stopping, { finished: 1, givenBack: 1, abandoned: 0 });
+  });
+
+  test("that would begin to wait for it when the relay is stopping already goes back at once", async (context) => {
+    const keys = keysIn(await storeUrl(context));
+    const work = watchedWork();
+    const source = new ScriptedSource("cars");
+    const transforming = Promise.withResolvers<void>();
+    const transformed = Promise.withResolvers<void>();
+    const slow: Transform = {
+      name: "slow",
+      apply: async (content) => {
+        if (!Buffer.from(content.data).includes("2")) return content;
+        transforming.resolve();
+        await transformed.promise;
+        return content;
+      },
+    };
+    const { relay } = await play(
+      context,
+      settingsOf(route([source], toFunction(work.run), { transforms: [slow] }), { keys }),
+    );
+    source.put("1", { key: "car1" });
+    await until(() => work.begun.length === 1, "the first");
+    source.put("2", { key: "car1" });
+    await transforming.promise;
+    const stopping = relay.stop({ graceMs: 60_000 });
+    transformed.resolve();
     await until(() => source.told.includes("back 2 uncounted"), "the second to go back");
     work.finish("1");
     assert.deepEqual(await stopping, { finished: 1, givenBack: 1, abandoned: 0 });

@@ -1,7 +1,9 @@
 /** The relay as a process: killed, stopped, told to read its configuration again. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Desk, type Started, until } from "../../cli/baton-command.ts";
+import { freePort } from "../../../servers/free-port.ts";
+import { until } from "../../kit/until.ts";
+import { Desk, type Started } from "../../cli/baton-command.ts";
 import { Receiver } from "./receiver.ts";
 
 interface Line {
@@ -10,15 +12,13 @@ interface Line {
   readonly message?: string;
 }
 
-/** A process that starts from source takes seconds on a busy machine. */
-function eventually(condition: () => boolean, what: string): Promise<void> {
-  return until(condition, what, 45_000);
-}
-
 /** A relay from two Baton queues of the desk's store to a receiver, as a configuration file says it. */
 class RelayDesk extends Desk {
-  configure(url: string, more: object = {}): string {
-    const source = (queue: string): object => ({ type: "baton", store: "${BATON_URL}", queue, lease: "2s" });
+  configure(
+    url: string,
+    { lease = "30s", ...more }: { readonly lease?: string; readonly [name: string]: unknown } = {},
+  ): string {
+    const source = (queue: string): object => ({ type: "baton", store: "${BATON_URL}", queue, lease });
     const config = {
       sources: [source("high"), source("low")],
       concurrency: 2,
@@ -50,9 +50,10 @@ describe("baton relay", { concurrency: 3, timeout: 120_000 }, () => {
     receiver.answer = (_, response) => (hanging ? undefined : response.writeHead(200).end());
     const queue = await desk.queue("high");
     const receipts = await queue.submitMany([1, 2, 3, 4].map((n) => ({ key: `k${n}`, payload: `p${n}`, id: `m${n}` })));
-    const config = desk.configure(receiver.url);
+    // Long enough for a relay on a busy machine to keep; the other one waits for its end.
+    const config = desk.configure(receiver.url, { lease: "6s" });
     const first = desk.relay(config);
-    await eventually(() => receiver.received.length === 2, "two deliveries to be under way");
+    await until(() => receiver.received.length === 2, "two deliveries to be under way");
     first.started.child.kill("SIGKILL");
     await first.started.finished;
     hanging = false;
@@ -77,10 +78,13 @@ describe("baton relay", { concurrency: 3, timeout: 120_000 }, () => {
     receiver.answer = (_, response) => waiting.push(() => response.writeHead(200).end());
     const queue = await desk.queue("low");
     const receipts = await queue.submitMany([1, 2, 3].map((n) => ({ key: `k${n}`, payload: "x", id: `m${n}` })));
-    const { started, lines } = desk.relay(desk.configure(receiver.url));
-    await eventually(() => waiting.length === 2, "two deliveries to be under way");
+    const admin = { port: await freePort() };
+    const { started, lines } = desk.relay(desk.configure(receiver.url, { admin, grace: "60s" }));
+    await until(() => waiting.length === 2, "two deliveries to be under way");
     started.child.kill("SIGTERM");
-    setTimeout(() => waiting.forEach((answer) => answer()), 300);
+    const isReady = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${admin.port}/readyz`)).ok;
+    await until(async () => !(await isReady()), "the relay to hear that it is to stop");
+    waiting.forEach((answer) => answer());
     const { code, stderr } = await started.finished;
     assert.equal(code, 0, stderr);
     const last = lines.at(-1);
@@ -99,7 +103,7 @@ describe("baton relay", { concurrency: 3, timeout: 120_000 }, () => {
     const queue = await desk.queue("low");
     await queue.submit("k1", "x", { id: "m1" });
     const { started } = desk.relay(desk.configure(receiver.url, { grace: "200ms" }));
-    await eventually(() => receiver.received.length === 1, "a delivery to be under way");
+    await until(() => receiver.received.length === 1, "a delivery to be under way");
     started.child.kill("SIGTERM");
     assert.equal((await started.finished).code, 0);
     const item = await queue.item("m1");
@@ -116,9 +120,9 @@ describe("baton relay", { concurrency: 3, timeout: 120_000 }, () => {
     };
     const queue = await desk.queue("low");
     const { started, lines } = desk.relay(desk.configure(receiver.url, { grace: "60s" }));
-    await eventually(() => lines.some(({ event }) => event === "started"), "the relay to start");
+    await until(() => lines.some(({ event }) => event === "started"), "the relay to start");
     const long = await queue.submit("k1", "x", { id: "long" });
-    await eventually(() => waiting.length === 1, "a delivery to be under way");
+    await until(() => waiting.length === 1, "a delivery to be under way");
     started.child.stdout?.destroy();
     // Its end is a line that nobody reads.
     const short = await queue.submit("k2", "x", { id: "short" });
@@ -138,18 +142,18 @@ describe("baton relay", { concurrency: 3, timeout: 120_000 }, () => {
     const config = desk.configure(old.url);
     const queue = await desk.queue("high");
     const { started, lines } = desk.relay(config);
-    await eventually(() => lines.some(({ event }) => event === "started"), "the relay to start");
+    await until(() => lines.some(({ event }) => event === "started"), "the relay to start");
     desk.write("relay.json", '{ "sources": [] }');
     started.child.kill("SIGHUP");
-    await eventually(() => lines.some(({ event }) => event === "trouble"), "the refusal");
+    await until(() => lines.some(({ event }) => event === "trouble"), "the refusal");
     assert.match(lines.find(({ event }) => event === "trouble")?.message ?? "", /sources/);
     await queue.submit("k1", "x");
-    await eventually(() => old.received.length === 1, "a delivery as before");
+    await until(() => old.received.length === 1, "a delivery as before");
     desk.configure(next.url);
     started.child.kill("SIGHUP");
-    await eventually(() => lines.some(({ event }) => event === "reloaded"), "the new configuration");
+    await until(() => lines.some(({ event }) => event === "reloaded"), "the new configuration");
     await queue.submit("k1", "y");
-    await eventually(() => next.received.length === 1, "a delivery to the new receiver");
+    await until(() => next.received.length === 1, "a delivery to the new receiver");
     started.child.kill("SIGINT");
     assert.equal((await started.finished).code, 0);
   });

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Receiver } from "./receiver.ts";
 import { ScriptedSource } from "./scripted-source.ts";
-import { fromSource, play, route, settingsOf, toFunction, toUrl, until } from "./stage.ts";
+import { until } from "../../kit/until.ts";
+import { fromSource, play, route, settingsOf, toFunction, toUrl } from "./stage.ts";
 
 const nothing = toFunction(() => undefined);
 

@@ -6,7 +6,7 @@ import { Attempts } from "../../../src/relay/delivery/attempts.ts";
 import { judge } from "../../../src/relay/delivery/verdict.ts";
 import type { RelayMessage } from "../../../src/relay/index.ts";
 import { isPublicAddress } from "../../../src/relay/processors/http/addresses.ts";
-import { Breaker } from "../../../src/relay/processors/http/breaker.ts";
+import { Breaker } from "../../../src/relay/processors/breaker.ts";
 import { headerText } from "../../../src/relay/processors/http/headers.ts";
 import { retryAfterMs } from "../../../src/relay/processors/http/retry-after.ts";
 import { urlOfMessage } from "../../../src/relay/processors/http/target.ts";
@@ -14,7 +14,8 @@ import { Slots } from "../../../src/relay/slots.ts";
 import { ManualClock } from "../../manual-clock.ts";
 import { Receiver } from "./receiver.ts";
 import { ScriptedSource } from "./scripted-source.ts";
-import { fromSource, play, route, settingsOf, toUrl, until } from "./stage.ts";
+import { until } from "../../kit/until.ts";
+import { fromSource, play, route, settingsOf, toUrl } from "./stage.ts";
 
 describe("attempts", () => {
   const source = new ScriptedSource("cars");
@@ -189,7 +190,7 @@ test("a probe that goes on for hours does not keep the others waiting; one that 
   const breaker = new Breaker(
     context,
     { failures: 1, openMs: 10_000 },
-    { target: "http://a", probeMs: 6_000, onRoom: () => (told += 1) },
+    { target: "http://a", probeMs: 6_000, onRoom: () => (told += 1), knock: undefined },
   );
   breaker.failed("a");
   assert.equal(breaker.room, 0);

@@ -1,5 +1,4 @@
-/** Settings with defaults for tests, and ways to wait for what a relay tells. */
-import { setTimeout as wait } from "node:timers/promises";
+/** Settings with defaults for tests. */
 import type { TestContext } from "node:test";
 import {
   createRelay,
@@ -71,13 +70,4 @@ export async function play(test: TestContext, settings: RelaySettings): Promise<
   const relay = await createRelay(settings, { onEvent: (event) => events.push(event) });
   test.after(() => relay.stop({ graceMs: 0 }));
   return { relay, events };
-}
-
-/** Waits for something to become true; a test that waits in vain says for what. */
-export async function until(condition: () => boolean, what: string, patienceMs = 15_000): Promise<void> {
-  const giveUpAt = performance.now() + patienceMs;
-  while (!condition()) {
-    if (performance.now() > giveUpAt) throw new Error(`Waited ${patienceMs} ms in vain for ${what}.`);
-    await wait(5);
-  }
 }

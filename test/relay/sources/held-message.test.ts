@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { HeldMessage, type MessageQueue } from "../../../src/relay/sources/polling/held-message.ts";
+import { Untried } from "../../../src/relay/sources/polling/untried.ts";
 import { MessageLost } from "../../../src/relay/sources/polling/hold.ts";
 
 function stage(queue: Partial<MessageQueue> = {}, firstHoldMs = 30_000): { message: HeldMessage; told: string[] } {
@@ -13,6 +14,7 @@ function stage(queue: Partial<MessageQueue> = {}, firstHoldMs = 30_000): { messa
     attributes: {},
     key: undefined,
     attempt: 1,
+    untried: new Untried(),
     sentAt: undefined,
     firstHoldMs,
     holdMs: 600_000,
@@ -40,7 +42,7 @@ describe("a held message", () => {
   test("is lost when the queue allows no more time in all", async () => {
     const { message, told } = stage({ longestHoldMs: 1_500 });
     await assert.rejects(message.extend(), { code: "LEASE_LOST", message: /for as long as the queue allows/ });
-    assert.equal(message.lost.aborted, true);
+    assert.equal(message.lost.aborted, true, "the message is told to be lost");
     assert.deepEqual(told, []);
   });
 
@@ -80,9 +82,9 @@ describe("a held message", () => {
     };
     const { message } = stage({ remove });
     await assert.rejects(message.acknowledge(), { message: "away" });
-    assert.equal(message.lost.aborted, false);
+    assert.equal(message.lost.aborted, false, "the message is still held");
     await assert.rejects(message.acknowledge(), { code: "LEASE_LOST" });
-    assert.equal(message.lost.aborted, true);
+    assert.equal(message.lost.aborted, true, "the message is told to be lost");
   });
 
   test("that nobody extends is lost before the queue shows it to others", async () => {
@@ -96,7 +98,7 @@ describe("a held message", () => {
         resolve();
       });
     });
-    assert.equal(message.lost.aborted, true);
+    assert.equal(message.lost.aborted, true, "the message is told to be lost");
     assert.ok(performance.now() - began >= 290);
     await assert.rejects(message.extend(), { code: "LEASE_LOST", message: /its time is over/ });
     assert.deepEqual(told, []);

@@ -165,4 +165,23 @@ describe("polls", () => {
     await Promise.all([closed, refused]);
     assert.deepEqual(stage.returned, [{ id: "a", delayMs: 0, countAttempt: false }]);
   });
+
+  test("whose message is on its way back when the line is closed are closed when it has arrived", async () => {
+    const stage = new Stage();
+    await stage.leavePoll();
+    const begun = Promise.withResolvers<void>();
+    const arrived = Promise.withResolvers<void>();
+    const giveBack = (): Promise<void> => {
+      begun.resolve();
+      return arrived.promise;
+    };
+    stage.answer(0, { ...stage.message("a"), giveBack });
+    await begun.promise;
+    let isClosed = false;
+    const closed = stage.line.close().then(() => (isClosed = true));
+    await turn();
+    assert.equal(isClosed, false, "whoever closes the line may end the process next");
+    arrived.resolve();
+    await closed;
+  });
 });

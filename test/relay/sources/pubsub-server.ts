@@ -116,6 +116,10 @@ export async function startPubsubServer(port = 0): Promise<PubsubServer> {
       topics.add(topic.name);
       return topic;
     }),
+    GetTopic: unary<InstanceType<Api["GetTopicRequest"]>, object>(({ topic }) => {
+      if (!topics.has(topic)) throw refusal(status.NOT_FOUND, `Topic not found: ${topic}`);
+      return { name: topic };
+    }),
     Publish: unary<InstanceType<Api["PublishRequest"]>, object>(({ topic, messages }) => {
       if (!topics.has(topic)) throw refusal(status.NOT_FOUND, `Topic not found: ${topic}`);
       const messageIds = messages.map((message) => {

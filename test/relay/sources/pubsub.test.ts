@@ -5,6 +5,10 @@ import { BatonError } from "../../../src/index.ts";
 import { openPubsub } from "../../../src/relay/sources/pubsub/pubsub-source.ts";
 import { openPubsubDesk, PROJECT, type PubsubDesk, pubsubSourceOf } from "./pubsub-desk.ts";
 import { never, now, receiveOne, textOf } from "./received.ts";
+import { playInTime } from "../../kit/lateness.ts";
+
+/** Holds of a few seconds are kept, and end, as they should where timers are no later than this. */
+const MOST_LATE_MS = 100;
 
 describe("Pub/Sub", { concurrency: 6 }, () => {
   let desk: PubsubDesk & AsyncDisposable;
@@ -42,6 +46,15 @@ describe("Pub/Sub", { concurrency: 6 }, () => {
       assert.equal(message.contentType, undefined, type);
       await message.acknowledge();
     }
+  });
+
+  test("a check asks for the topic of the dead letters, too", async (t) => {
+    const settings = await desk.subscription(await desk.topic());
+    const source = await pubsubSourceOf(t, { ...settings, deadLetterTopic: await desk.topic() });
+    await source.check?.();
+    const missing = `projects/${PROJECT}/topics/no-letters`;
+    const other = await pubsubSourceOf(t, { ...settings, deadLetterTopic: missing });
+    await assert.rejects(async () => await other.check?.(), { code: "NOT_FOUND", message: /no-letters/ });
   });
 
   test("a waiting receive is answered by an arrival", async (t) => {
@@ -89,39 +102,43 @@ describe("Pub/Sub", { concurrency: 6 }, () => {
   });
 
   test("a message that is extended stays, and one that is not is lost in time", async (t) => {
-    const topic = await desk.topic();
-    const settings = { ...(await desk.subscription(topic)), ackDeadlineMs: 4_000 };
-    const source = await pubsubSourceOf(t, settings);
-    await desk.publish(topic, "long");
-    const message = await receiveOne(source);
-    for (let round = 0; round < 4; round += 1) {
-      await sleep(1_300);
-      await message.extend();
-    }
-    assert.equal(message.lost.aborted, false);
-    assert.deepEqual(await source.receive({ max: 1, signal: now }), []);
-    await new Promise((resolve) => {
-      message.lost.addEventListener("abort", resolve);
+    await playInTime(MOST_LATE_MS, async () => {
+      const topic = await desk.topic();
+      const settings = { ...(await desk.subscription(topic)), ackDeadlineMs: 4_000 };
+      const source = await pubsubSourceOf(t, settings);
+      await desk.publish(topic, "long");
+      const message = await receiveOne(source);
+      for (let round = 0; round < 4; round += 1) {
+        await sleep(1_300);
+        await message.extend();
+      }
+      assert.equal(message.lost.aborted, false, "the message is still held");
+      assert.deepEqual(await source.receive({ max: 1, signal: now }), []);
+      await new Promise((resolve) => {
+        message.lost.addEventListener("abort", resolve);
+      });
+      await assert.rejects(message.acknowledge(), { code: "LEASE_LOST" });
+      const again = await receiveOne(source);
+      assert.equal(textOf(again), "long");
+      await again.acknowledge();
     });
-    await assert.rejects(message.acknowledge(), { code: "LEASE_LOST" });
-    const again = await receiveOne(source);
-    assert.equal(textOf(again), "long");
-    await again.acknowledge();
   });
 
   test("a message that is given back comes again after its delay, with the next attempt", async (t) => {
-    const topic = await desk.topic();
-    const settings = await desk.subscription(topic, { deadLetterTopic: await desk.topic() });
-    const source = await pubsubSourceOf(t, settings);
-    await desk.publish(topic, "again");
-    const first = await receiveOne(source);
-    assert.equal(first.attempt, 1);
-    await first.giveBack({ delayMs: 0, countAttempt: true });
-    const second = await receiveOne(source);
-    assert.equal(second.attempt, 2);
-    await second.giveBack({ delayMs: 900, countAttempt: true });
-    assert.deepEqual(await source.receive({ max: 1, signal: now }), []);
-    assert.equal((await receiveOne(source)).attempt, 3);
+    await playInTime(MOST_LATE_MS, async () => {
+      const topic = await desk.topic();
+      const settings = await desk.subscription(topic, { deadLetterTopic: await desk.topic() });
+      const source = await pubsubSourceOf(t, settings);
+      await desk.publish(topic, "again");
+      const first = await receiveOne(source);
+      assert.equal(first.attempt, 1);
+      await first.giveBack({ delayMs: 0, countAttempt: true });
+      const second = await receiveOne(source);
+      assert.equal(second.attempt, 2);
+      await second.giveBack({ delayMs: 900, countAttempt: true });
+      assert.deepEqual(await source.receive({ max: 1, signal: now }), []);
+      assert.equal((await receiveOne(source)).attempt, 3);
+    });
   });
 
   test("ordering keys: one message of a key at a time, in order", async (t) => {

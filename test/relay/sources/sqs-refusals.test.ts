@@ -77,7 +77,7 @@ describe("SQS refuses", { concurrency: 4 }, () => {
     const source = await sqsSourceOf(t, settings);
     const [found] = await source.receive({ max: 1, signal: now });
     assert.equal(found?.id, "m");
-    assert.equal(source.hasDeadLetters, false);
+    assert.equal(source.hasDeadLetters, false, "the source has no dead letters");
     assert.equal(found.bury, undefined, "nobody says where the dead letters go");
   });
 

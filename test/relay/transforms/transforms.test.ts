@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { gzipSync } from "node:zlib";
+import { guessedType } from "../../../src/relay/media-type.ts";
 import type { Content, Transform } from "../../../src/relay/transform.ts";
 import { openCloudEvents } from "../../../src/relay/transforms/cloudevents.ts";
 import { decodeBase64, unpackGzip } from "../../../src/relay/transforms/decode.ts";
@@ -43,6 +44,17 @@ const EVENT = {
   datacontenttype: "application/json",
   data: { a: 1 },
 };
+
+test("JSON without a media type is known by its form; a bare number or text is not called JSON", async () => {
+  const bytes = (text: string): Uint8Array => Buffer.from(text);
+  for (const json of ['{"a":1}', " \n[1, 2]"]) assert.equal(guessedType(bytes(json)), "application/json");
+  for (const other of ["", "7", '"a"', "null", "{nonsense", "hello", "[1"])
+    assert.equal(guessedType(bytes(other)), undefined);
+  const encoded = await apply(decodeBase64, { ...content("eyJhIjoxfQ=="), contentType: undefined });
+  assert.equal(encoded.contentType, "application/json");
+  const named = await apply(decodeBase64, { ...content("eyJhIjoxfQ=="), contentType: "text/plain" });
+  assert.equal(named.contentType, "text/plain");
+});
 
 describe("sns", () => {
   test("unwraps what SNS itself delivers to a queue", async (t) => {
@@ -86,7 +98,7 @@ describe("dapr_aws", () => {
 
 describe("cloudevents", () => {
   test("takes an event apart", async () => {
-    const found = await apply(await openCloudEvents(), content(EVENT, { kept: "yes" }));
+    const found = await apply(openCloudEvents(), content(EVENT, { kept: "yes" }));
     assert.equal(found.text, '{"a":1}');
     assert.equal(found.contentType, "application/json");
     assert.equal(found.attributes["ce-type"], "com.example.order");
@@ -94,7 +106,7 @@ describe("cloudevents", () => {
   });
 
   test("gives bytes back as bytes, and texts as texts", async () => {
-    const transform = await openCloudEvents();
+    const transform = openCloudEvents();
     const binary = { ...EVENT, data: undefined, data_base64: "AAEC", datacontenttype: "application/octet-stream" };
     assert.deepEqual([...(await apply(transform, content(binary))).data], [0, 1, 2]);
     const text = { ...EVENT, data: "hello", datacontenttype: "text/plain" };
@@ -102,8 +114,8 @@ describe("cloudevents", () => {
   });
 
   test("refuses what is not one", async () => {
-    await isBad(await openCloudEvents(), content({ a: 1 }), /not a valid CloudEvent/);
-    await isBad(await openCloudEvents(), content("hello"), /not JSON/);
+    await isBad(openCloudEvents(), content({ a: 1 }), /not a valid CloudEvent/);
+    await isBad(openCloudEvents(), content("hello"), /not JSON/);
   });
 });
 

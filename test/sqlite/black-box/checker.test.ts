@@ -11,17 +11,17 @@ const good: readonly Fact[] = [
   { type: "renewed", at: 50, until: 150, fence: 11 },
   // Stopped here for long; the lease runs out at 150, and another takes over.
   began("a", 12, "w2", 160, 300),
-  { type: "ended", at: 200, fence: 11, done: true },
-  { type: "refused", at: 201, fence: 11 },
-  { type: "ended", at: 210, fence: 12, done: true },
-  { type: "settled", at: 211, fence: 12 },
+  { type: "ended", at: 200, item: "a", fence: 11, done: true },
+  { type: "refused", at: 201, item: "a", fence: 11 },
+  { type: "ended", at: 210, item: "a", fence: 12, done: true },
+  { type: "settled", at: 211, item: "a", fence: 12 },
   began("b", 13, "w2", 212, 400),
   { type: "killed", at: 230, worker: "w2" },
   // Began when its lease was long over, and knew it.
   { ...began("b", 14, "w1", 900, 900), key: "k" },
   began("b", 15, "w3", 410, 600),
-  { type: "ended", at: 420, fence: 15, done: true },
-  { type: "settled", at: 421, fence: 15 },
+  { type: "ended", at: 420, item: "b", fence: 15, done: true },
+  { type: "settled", at: 421, item: "b", fence: 15 },
   { type: "final", at: 1_000, item: "a", state: "done" },
   { type: "final", at: 1_000, item: "b", state: "done" },
 ];
@@ -34,10 +34,13 @@ const forged: Readonly<Record<string, readonly [history: readonly Fact[], expect
   ],
   "a fence given twice": [[...good, began("c", 15, "w4", 700, 800)], /fence 15 of k was given 2 times/],
   "an end accepted under a lost lease": [
-    replace({ type: "settled", at: 201, fence: 11 }, "refused"),
+    replace({ type: "settled", at: 201, item: "a", fence: 11 }, "refused"),
     /w1 \(fence 11\) settled after w2/,
   ],
-  "an item done twice": [replace({ type: "settled", at: 201, fence: 11 }, "refused"), /a was accepted as done 2 times/],
+  "an item done twice": [
+    replace({ type: "settled", at: 201, item: "a", fence: 11 }, "refused"),
+    /a was accepted as done 2 times/,
+  ],
   "the later one first": [replace(submitted("a", 5)), /a began before b, which came first/],
   "an item that is gone": [
     good.filter((fact) => !(fact.type === "final" && fact.item === "b")),

@@ -35,23 +35,29 @@ export function violations(history: readonly Fact[]): readonly string[] {
 export function runsOf(history: readonly Fact[]): readonly Run[] {
   const runs: Run[] = [];
   for (const [fence, facts] of Map.groupBy(history.filter(isOfRun), (fact) => fact.fence)) {
-    const began = facts.find((fact) => fact.type === "began");
-    if (began === undefined) continue;
-    const { key, item, worker, at: from } = began;
-    const endedAt = facts.find((fact) => fact.type === "ended")?.at;
-    const killedAt = history.find((fact) => fact.type === "killed" && fact.worker === worker)?.at;
-    const until = Math.max(...facts.map((fact) => (fact.type === "began" || fact.type === "renewed" ? fact.until : 0)));
-    const to = Math.min(until, endedAt ?? Infinity, killedAt ?? Infinity);
-    const settled = facts.some((fact) => fact.type === "settled");
-    runs.push({ fence, key, item, worker, from, to, endedAt, settled });
+    for (const began of facts.filter((fact) => fact.type === "began")) {
+      const { key, item, worker, at: from } = began;
+      const own = facts.filter((fact) => fact.type !== "renewed" && fact.item === item);
+      const endedAt = own.find((fact) => fact.type === "ended")?.at;
+      const killedAt = history.find((fact) => fact.type === "killed" && fact.worker === worker)?.at;
+      const renewals = facts.filter((fact) => fact.type === "renewed" && fact.at >= from);
+      const until = Math.max(began.until, ...renewals.map((fact) => (fact.type === "renewed" ? fact.until : 0)));
+      const to = Math.min(until, endedAt ?? Infinity, killedAt ?? Infinity);
+      const settled = own.some((fact) => fact.type === "settled");
+      runs.push({ fence, key, item, worker, from, to, endedAt, settled });
+    }
   }
   return runs;
 }
 
+/** Several items of one run have the same fence, and the same worker. */
 function fencesGivenTwice(history: readonly Fact[]): readonly string[] {
   const began = history.filter((fact) => fact.type === "began");
   return [...Map.groupBy(began, ({ key, fence }) => `fence ${fence} of ${key}`)]
-    .filter(([, facts]) => facts.length > 1)
+    .filter(([, facts]) => {
+      const items = new Set(facts.map(({ item }) => item));
+      return items.size < facts.length || new Set(facts.map(({ worker }) => worker)).size > 1;
+    })
     .map(([name, facts]) => `${name} was given ${facts.length} times`);
 }
 
@@ -127,9 +133,11 @@ function lost(submitted: readonly Submitted[], history: readonly Fact[]): readon
     .map(({ item }) => `${item} was acknowledged and in the end is ${finals.get(item) ?? "unknown"}`);
 }
 
-/** In the order of their fences. */
+/** In the order of their fences, and within a run. */
 function perKey(runs: readonly Run[]): readonly (readonly Run[])[] {
-  return [...Map.groupBy(runs, ({ key }) => key).values()].map((ofKey) => ofKey.toSorted((a, b) => a.fence - b.fence));
+  return [...Map.groupBy(runs, ({ key }) => key).values()].map((ofKey) =>
+    ofKey.toSorted((a, b) => a.fence - b.fence || a.from - b.from),
+  );
 }
 
 function isOfRun(fact: Fact): fact is Extract<Fact, { fence: number }> {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { Random } from "../../simulation/random.ts";
+import type { Random } from "../../kit/random.ts";
 import { type Child, type Desk, now } from "../desk.ts";
 import { recorder } from "./history.ts";
 import { LEASE_MS } from "./settings.ts";

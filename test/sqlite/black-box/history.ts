@@ -12,7 +12,7 @@ export type Fact =
       readonly key: string;
       readonly level: string;
     }
-  /** A handler began; it may trust its lease until `until`. */
+  /** A handler began; it may trust its lease until `until`. Items of one run have the same fence. */
   | {
       readonly type: "began";
       readonly at: number;
@@ -26,9 +26,15 @@ export type Fact =
   /** The handler saw that its lease now lasts until `until`. */
   | { readonly type: "renewed"; readonly at: number; readonly until: number; readonly fence: number }
   /** The handler ended. Only if `done` did it do its work. */
-  | { readonly type: "ended"; readonly at: number; readonly fence: number; readonly done: boolean }
+  | {
+      readonly type: "ended";
+      readonly at: number;
+      readonly item: string;
+      readonly fence: number;
+      readonly done: boolean;
+    }
   /** The worker was told that the store accepted the end, or refused it because the lease was lost. */
-  | { readonly type: "settled" | "refused"; readonly at: number; readonly fence: number }
+  | { readonly type: "settled" | "refused"; readonly at: number; readonly item: string; readonly fence: number }
   /** The process was gone at `at`. */
   | { readonly type: "killed"; readonly at: number; readonly worker: string }
   /** What the store said in the end. */

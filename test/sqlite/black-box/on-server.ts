@@ -9,7 +9,7 @@ import type { TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import type { PrivateServer } from "../../../servers/private-server.ts";
 import type { ServerDesk } from "../../server-desk.ts";
-import { Random } from "../../simulation/random.ts";
+import { Random } from "../../kit/random.ts";
 import type { Child } from "../desk.ts";
 import { violations } from "./checker.ts";
 import { Crew, retire } from "./faults.ts";

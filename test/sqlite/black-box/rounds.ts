@@ -2,6 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Baton } from "../../../src/index.ts";
 import { type Fact, now, readHistory, recorder } from "./history.ts";
+import { until } from "../../kit/until.ts";
 import { QUEUE } from "./settings.ts";
 
 const LOOK_MS = 50;
@@ -20,11 +21,7 @@ export async function drained(baton: Baton, withinMs: number): Promise<number> {
 
 /** Waits until a process has written down such a fact. */
 export async function fact(desk: { readonly folder: string }, matches: (fact: Fact) => boolean): Promise<Fact> {
-  for (;;) {
-    const found = readHistory(desk.folder).find(matches);
-    if (found !== undefined) return found;
-    await wait(LOOK_MS);
-  }
+  return await until(() => readHistory(desk.folder).find(matches), "a fact in the histories");
 }
 
 /** The store's last word on each item, added to the history. */

@@ -1,7 +1,7 @@
 /** A process that submits items of uneven keys and three levels until it is told to stop. */
 import { setTimeout as wait } from "node:timers/promises";
 import { connect } from "../../../src/index.ts";
-import { Random } from "../../simulation/random.ts";
+import { Random } from "../../kit/random.ts";
 import { now, recorder } from "./history.ts";
 import { LEVELS, QUEUE } from "./settings.ts";
 

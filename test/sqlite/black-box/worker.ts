@@ -13,8 +13,12 @@ const LOOK_MS = 20;
 const fences = new Map<string, number>();
 
 function onEvent(event: BatonEvent): void {
-  if (event.type === "done") record({ type: "settled", at: now(), fence: fences.get(event.item.id) ?? 0 });
-  if (event.type === "lost" && event.why === "discarded") record({ type: "refused", at: now(), fence: event.fence });
+  if (event.type === "done") settled(event.item.id);
+  if (event.type === "discarded") record({ type: "refused", at: now(), item: event.item.id, fence: event.fence });
+}
+
+function settled(item: string): void {
+  record({ type: "settled", at: now(), item, fence: fences.get(item) ?? 0 });
 }
 
 async function workFor(ms: number, lease: HeldLease): Promise<void> {
@@ -44,7 +48,7 @@ cars.work(
       await workFor(payload.workMs, lease);
       done = true;
     } finally {
-      record({ type: "ended", at: now(), fence, done });
+      record({ type: "ended", at: now(), item: id, fence, done });
     }
   },
   { concurrency: 3, name },

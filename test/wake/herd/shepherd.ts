@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "../../../src/index.ts";
+import { until } from "../../kit/until.ts";
 import { type FromHerd, type HerdTask, QUEUE, type ToHerd } from "./messages.ts";
 import { openStore } from "./open-store.ts";
 
@@ -51,9 +52,9 @@ export async function driveHerd({ processes, items, submits, ...plan }: HerdPlan
     if (submits === "together") await queue.submitMany(keys.map((key) => ({ key, payload: null })));
     for (const [index, key] of submits === "together" ? [] : keys.entries()) {
       await queue.submit(key, null);
-      await until(() => doneIds(herds).length > index);
+      await until(() => doneIds(herds).length > index, "the item to be done", PATIENCE_MS);
     }
-    await until(() => new Set(doneIds(herds)).size >= items);
+    await until(() => new Set(doneIds(herds)).size >= items, "all items to be done", PATIENCE_MS);
     const ms = performance.now() - began;
     const looks = (await quiet(herds)) - idle;
     const done = doneIds(herds);
@@ -120,13 +121,5 @@ async function quiet(herds: readonly Herd[]): Promise<number> {
     if (now === before) return now;
     before = now;
     await sleep(QUIET_MS);
-  }
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  const end = performance.now() + PATIENCE_MS;
-  while (!isSo()) {
-    if (performance.now() > end) throw new Error(`Not within ${PATIENCE_MS} ms.`);
-    await sleep(5);
   }
 }
