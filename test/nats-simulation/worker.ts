@@ -141,7 +141,7 @@ export class SimulatedWorker {
       }
     }
     if (!careless && elapsedMs(clock, since) > leaseMs * 0.9) return undefined;
-    if (this.#stage.plan.brief && !careless && random.chance(0.5)) await this.#renewMeanwhile(lease);
+    if (this.#stage.plan.plain && !careless && random.chance(0.5)) await this.#renewMeanwhile(lease);
     const ending = endingOf(plan, attempt, !this.#stage.calm && random.chance(0.5));
     return { ending: cancelled ? { type: "cancelled" } : ending, since };
   }

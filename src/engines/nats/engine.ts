@@ -5,7 +5,6 @@ import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
 import { tracked } from "../../locks/tracked.ts";
-import { LONG_RUN } from "./ahead.ts";
 import { check, durability } from "./check.ts";
 import type { ConsumerInfo } from "./api-types.ts";
 import { Damaged } from "./damage.ts";
@@ -20,6 +19,7 @@ import { Nonces } from "./nonce.ts";
 import { isGone } from "./locate.ts";
 import { cancel, keyOfItem, pauseKey, revive } from "./operate.ts";
 import { type StoreOptions, type StoreSettings, parseStoreOptions } from "./options.ts";
+import { FEWEST_TOGETHER } from "./puts.ts";
 import { QueueRoom } from "./queue-room.ts";
 import { NatsRegister } from "./register.ts";
 import { repairsOf, scanStore } from "./repairs.ts";
@@ -46,10 +46,8 @@ export interface EngineParts {
   /** Of this process alone: letters and digits. */
   readonly name?: string;
   readonly random: () => number;
-  /** After so many keys in a row, each at once, a worker's leases are brief. */
-  readonly briefAfter?: number;
-  /** Writes go in batches from the first on, whether the server is slow or not. */
-  readonly putTogether?: boolean;
+  /** Where the servers sync every write, so many that wait go together. */
+  readonly fewestTogether?: number;
 }
 
 export class NatsEngine implements port.Engine {
@@ -64,8 +62,7 @@ export class NatsEngine implements port.Engine {
   readonly #js: JetStream;
   readonly #nonces: Nonces;
   readonly #random: () => number;
-  readonly #briefAfter: number;
-  readonly #putTogether: boolean;
+  readonly #fewestTogether: number;
   readonly #rooms = new Map<string, QueueRoom>();
   /** Rooms of queues that were deleted, while they close. */
   readonly #formers = new Set<Promise<unknown>>();
@@ -84,11 +81,9 @@ export class NatsEngine implements port.Engine {
     clock = systemClock,
     name = randomName(),
     random,
-    briefAfter = LONG_RUN,
-    putTogether = false,
+    fewestTogether = FEWEST_TOGETHER,
   }: EngineParts) {
-    this.#briefAfter = briefAfter;
-    this.#putTogether = putTogether;
+    this.#fewestTogether = fewestTogether;
     this.#wire = wire;
     this.#clock = clock;
     this.#settings = parseStoreOptions(options);
@@ -235,7 +230,6 @@ export class NatsEngine implements port.Engine {
     await this.#run("a pause", async () => {
       const room = this.#room(queue);
       if (key !== undefined) {
-        if (paused) room.giveBack();
         await pauseKey(room.store, key, paused);
         return;
       }
@@ -427,8 +421,7 @@ export class NatsEngine implements port.Engine {
       clock: this.#clock,
       nonces: this.#nonces,
       random: this.#random,
-      briefAfter: this.#briefAfter,
-      putTogether: this.#putTogether,
+      fewestTogether: this.#settings.sync === "always" ? this.#fewestTogether : undefined,
       subjects: this.#subjects.of(queue),
       shared: this.#subjects.shared,
       inbox: this.#inbox,

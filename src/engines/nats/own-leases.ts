@@ -2,59 +2,85 @@
 import { type Clock, elapsedMs, type Instant, type Timer } from "../../domain/clock.ts";
 import { PassingSet } from "../../domain/passing.ts";
 import type { Lease } from "../../engine/port.ts";
-import type { KeyStore } from "./key-store.ts";
-import { LateWrites } from "./late-writes.ts";
 import type { Session, Sessions } from "./sessions.ts";
-import type { KeyItem, Seen } from "./state.ts";
-import { Streak } from "./streak.ts";
+import { coveredOf, type KeyItem, type Seen, type StateLease } from "./state.ts";
+
+/** What becomes a lease: a record that was just written. */
+export interface Taken {
+  readonly key: string;
+  readonly seen: Seen;
+  readonly session: Session;
+  readonly worker: string;
+  readonly since: Instant;
+  /** Since when its worker has had the key without a break, by the monotonic clock. */
+  readonly turnSince?: number;
+}
 
 /** One of them. It is also what the lease calls its handle. */
 export class Held {
   readonly owner: OwnLeases;
-  readonly streak: Streak;
+  readonly key: string;
+  readonly fence: number;
+  readonly worker: string;
+  readonly turnSince: number;
   /** Undefined for a hold. */
   readonly item: KeyItem | undefined;
-  readonly fence: number;
+  /** The others of its run, as they were when it began. */
+  behind: readonly KeyItem[];
+  /** As the key was last written or read. */
+  seen: Seen;
   session: Session;
-  readonly worker: string;
   leaseMs: number;
   since: Instant;
   over = false;
-  /** Its key went on to its next item before its end was written. */
-  hasGoneOn = false;
-  /** Somebody took its item away while it was being started: nothing is to be said about its end. */
-  silent = false;
-  /** The most items of a run that its claim asked for. */
-  mostItems = 1;
-  /** The others of its run, as they were when it began. */
-  behind: readonly KeyItem[] = [];
+  #clear: (() => Promise<void>) | undefined;
+  #clearing: Promise<void> | undefined;
 
-  constructor(
-    owner: OwnLeases,
-    streak: Streak,
-    item: KeyItem | undefined,
-    fence: number,
-    session: Session,
-    worker: string,
-    since: Instant,
-  ) {
+  constructor(owner: OwnLeases, { key, seen, session, worker, since, turnSince }: Taken) {
+    const { kind, items, lease } = seen.state;
     this.owner = owner;
-    this.streak = streak;
-    this.item = item;
-    this.fence = fence;
+    this.key = key;
+    this.seen = seen;
+    this.fence = lease?.fence ?? 0;
+    this.item = kind === "running" ? items[0] : undefined;
+    this.behind = items.slice(1, coveredOf(seen.state));
     this.session = session;
     this.worker = worker;
     this.leaseMs = session.leaseMs;
     this.since = since;
+    this.turnSince = turnSince ?? since.monotonic;
   }
 
-  get key(): string {
-    return this.streak.key;
+  /** Whether this is what a record calls its lease. */
+  isMine(lease: StateLease | undefined): boolean {
+    return lease?.fence === this.fence;
+  }
+
+  /** Nothing lies below its record any more. Until then an end must not be written: what lies below would come to light when that vanishes. */
+  get isClear(): boolean {
+    return this.#clear === undefined;
+  }
+
+  /** Removes what lies below its record. */
+  clear(remove: () => Promise<unknown>): void {
+    this.#clear = async () => {
+      await remove();
+      this.#clear = undefined;
+      this.seen = { sequence: this.seen.sequence, state: { ...this.seen.state, below: [] } };
+    };
+    this.#clearing = this.#clear();
+    // Whoever settles hears of it, and tries again.
+    this.#clearing.catch(() => undefined);
+  }
+
+  /** Resolves when that is done; when it failed, it is tried once more. */
+  async cleared(): Promise<void> {
+    if (this.#clear === undefined) return;
+    await this.#clearing?.catch(() => this.#clear?.());
   }
 }
 
 export class OwnLeases {
-  readonly #store: KeyStore;
   readonly #sessions: Sessions;
   readonly #clock: Clock;
   /** A lease was neither renewed nor settled: this process itself has to put its key back. */
@@ -63,16 +89,13 @@ export class OwnLeases {
   readonly #emptied: () => void;
   /** Those that are not over. */
   readonly #held = new PassingSet<Held>();
-  readonly #lateWrites: LateWrites;
   #timer: Timer | undefined;
   #plannedFor = 0;
   #closed = false;
 
-  constructor(store: KeyStore, sessions: Sessions, ranOut: (held: Held) => void, emptied: () => void) {
-    this.#store = store;
+  constructor(clock: Clock, sessions: Sessions, ranOut: (held: Held) => void, emptied: () => void) {
     this.#sessions = sessions;
-    this.#clock = store.clock;
-    this.#lateWrites = new LateWrites(store.clock);
+    this.#clock = clock;
     this.#ranOut = ranOut;
     this.#emptied = emptied;
   }
@@ -81,52 +104,20 @@ export class OwnLeases {
     return this.#held.size;
   }
 
-  /** What was settled is written. */
-  async close(): Promise<void> {
+  close(): void {
     this.#closed = true;
     this.#timer?.cancel();
-    const streaks = new Set(this.#held.values().map(({ streak }) => streak));
-    this.#lateWrites.close();
-    await Promise.allSettled(Array.from(streaks, (streak) => streak.written()));
   }
 
   /** All that was begun in the background is done. */
   async quiet(): Promise<void> {
-    await Promise.allSettled(this.#held.values().map(({ streak }) => streak.ready));
+    await Promise.allSettled(this.#held.values().map((held) => held.cleared()));
   }
 
-  /** The first lease of a streak: a key that was just written as this process's. */
-  takeFirst(
-    key: string,
-    seen: Seen,
-    session: Session,
-    worker: string,
-    since: Instant,
-    begun: number = Number.NEGATIVE_INFINITY,
-  ): Held {
-    const streak = new Streak(this.#store, key, seen, begun, this.#lateWrites);
-    return this.takeWritten(streak, session, worker, since);
-  }
-
-  /** A lease that stands in its streak's record. */
-  takeWritten(streak: Streak, session: Session, worker: string, since: Instant): Held {
-    const { kind, items, lease } = streak.seen.state;
-    const item = kind === "running" ? items[0] : undefined;
-    return this.take(streak, item, lease?.fence ?? 0, session, worker, since);
-  }
-
-  take(
-    streak: Streak,
-    item: KeyItem | undefined,
-    fence: number,
-    session: Session,
-    worker: string,
-    since: Instant,
-  ): Held {
-    const held = new Held(this, streak, item, fence, session, worker, since);
-    this.#held.add(held);
-    this.#sessions.begin(session);
-    this.#plan(session.leaseMs);
+  take(taken: Taken): Held {
+    const held = new Held(this, taken);
+    this.#begin(held);
+    this.#plan(held.leaseMs);
     return held;
   }
 
@@ -157,8 +148,7 @@ export class OwnLeases {
   /** Its end failed, and nothing is certain: it is this process's until it runs out, and may be settled again. */
   keep(held: Held): void {
     held.over = false;
-    this.#held.add(held);
-    this.#sessions.begin(held.session);
+    this.#begin(held);
     this.#plan(Math.max(1, held.leaseMs - elapsedMs(this.#clock, held.since)));
   }
 
@@ -173,6 +163,11 @@ export class OwnLeases {
   expire(held: Held): void {
     this.lose(held);
     this.#ranOut(held);
+  }
+
+  #begin(held: Held): void {
+    this.#held.add(held);
+    this.#sessions.begin(held.session);
   }
 
   #plan(leaseMs: number): void {

@@ -49,8 +49,8 @@ export interface RoomParts {
   readonly shared: string;
   readonly inbox: string;
   readonly consumers: readonly ConsumerInfo[];
-  readonly briefAfter: number;
-  readonly putTogether: boolean;
+  /** Writes that wait together are stored so, from this many on. Undefined: each apart. */
+  readonly fewestTogether: number | undefined;
   readonly readQueue: () => Promise<QueueRecord | undefined>;
   /** The queue was deleted, by this handle or another. */
   readonly onMissing: () => void;
@@ -98,7 +98,7 @@ export class QueueRoom {
     const receipts = new Receipts(js, subjects, shared, this.levels);
     const background = (work: Promise<unknown>): void => this.#inBackground(work);
     const room = wire.server.maxPayload - MARGIN_BYTES;
-    const puts = new Puts(js, subjects.stream, clock, nonces, parts.putTogether);
+    const puts = new Puts(js, subjects.stream, nonces, parts.fewestTogether);
     this.store = new KeyStore({
       js,
       puts,
@@ -139,10 +139,7 @@ export class QueueRoom {
     this.leases = new Leases(this.store, this.#sessions, this.#acknowledgements, {
       queue,
       levelName: (level) => this.levels[level] ?? "",
-      goesOn: (level, hasSlot) => !this.#paused && this.#claims?.goesOn(level, hasSlot) === true,
-      mayRunAhead: () => this.#claims?.mayRunAhead === true,
-      reserve: (held) => this.#claims?.reserve(held),
-      stir: () => this.#claims?.stir(),
+      isUrgentReady: (level) => this.#claims?.isUrgentReady(level) ?? Promise.resolve(true),
       emptied: () => this.#claims?.withdraw(),
       lost: (key, written) => this.#losses.tell(key, written),
       freed: (token) => {
@@ -217,7 +214,7 @@ export class QueueRoom {
 
   settle(settlement: port.Settlement): Promise<port.SettleResult> {
     this.#losses.remove(settlement.lease);
-    return this.leases.settle(settlement);
+    return this.leases.settle(settlement).then(({ result }) => result);
   }
 
   async report(): Promise<port.QueueReport> {
@@ -229,11 +226,6 @@ export class QueueRoom {
   async quiet(): Promise<void> {
     await this.leases.quiet();
     await Promise.allSettled(this.#background);
-  }
-
-  /** What was started for workers that have yet to ask goes back. */
-  giveBack(): void {
-    this.#claims?.giveBack();
   }
 
   knowPaused(paused: boolean): void {
@@ -249,7 +241,7 @@ export class QueueRoom {
     this.#watches.close();
     await this.#claims?.close();
     for (const pulls of this.#pulls) pulls.close();
-    await this.leases.close();
+    this.leases.close();
     await this.quiet();
     await this.#sessions.close(this.leases.count === 0);
   }
@@ -267,7 +259,8 @@ export class QueueRoom {
       refused: () => this.#restore(),
     });
     this.#losses.listen();
-    const claims: Claims = new Claims(this.store, this.leases, pulls, wire, this.#parts.briefAfter, this.#dueOfQueue());
+    const { store, leases } = this;
+    const claims: Claims = new Claims({ store, leases, pulls, wire, due: this.#dueOfQueue() });
     this.#claims = claims;
     this.#pulls.push(pulls);
     wire.watch((up) => {
@@ -358,8 +351,7 @@ export class QueueRoom {
     this.#hears += 1;
     this.#paused = paused;
     // A pull that stood while its consumer was paused is not woken by the server.
-    if (paused) this.giveBack();
-    else this.#claims?.lookAnew();
+    if (!paused) this.#claims?.lookAnew();
   }
 
   #inBackground(work: Promise<unknown>): void {

@@ -37,13 +37,10 @@ export function choose(items: readonly KeyItem[], heads: Heads, levels: number, 
   return { type: "item", item, from };
 }
 
-/** The first of the most urgent, without those that are left out. */
-export function mostUrgent(
-  items: readonly KeyItem[],
-  isLeftOut: (item: KeyItem) => boolean = () => false,
-): KeyItem | undefined {
+/** The first of the most urgent. */
+function mostUrgent(items: readonly KeyItem[]): KeyItem | undefined {
   let first: KeyItem | undefined;
-  for (const item of items) if (item.level < (first?.level ?? Infinity) && !isLeftOut(item)) first = item;
+  for (const item of items) if (item.level < (first?.level ?? Infinity)) first = item;
   return first;
 }
 
@@ -117,13 +114,6 @@ function runBehind({ alone }: KeyState, first: KeyItem, rest: readonly KeyItem[]
   const equal = rest.filter(({ level }) => level === first.level);
   const end = equal.findIndex(({ attempts }) => attempts > 0);
   return equal.slice(0, Math.min(most - 1, end === -1 ? equal.length : end));
-}
-
-/** These are done, and this one runs in their place. If somebody took it away meanwhile it still runs, but for nothing. */
-export function advance(state: KeyState, done: ReadonlySet<string>, running: KeyItem, lease: StateLease): KeyState {
-  const rest = state.items.filter(({ unique }) => unique !== running.unique && !done.has(unique));
-  const isThere = state.items.some(({ unique }) => unique === running.unique);
-  return { ...state, items: [running, ...rest], lease: { ...lease, cancelRequested: !isThere }, todo: [] };
 }
 
 /** Behind an item that is too big to be written again and again, others stand in line from the beginning. */
