@@ -187,14 +187,15 @@ export class LeaseStarts {
     const { js, subjects } = this.#store;
     const { delivery, seen } = token;
     const held = this.#leases.take({ key: token.key, seen: written, session, worker: claimant.worker, since });
-    held.clear(() => {
+    const clear = (): Promise<unknown> => {
       const removed = below.map((sequence): Promise<unknown> => js.remove(subjects.stream, sequence));
       const acknowledged =
         delivery === undefined
           ? js.remove(subjects.stream, seen.sequence)
           : this.#acknowledgements.add(delivery.consumer, delivery.reply, seen.sequence);
       return removed.length === 0 ? acknowledged : Promise.all([acknowledged, ...removed]);
-    });
+    };
+    held.clear(clear, () => this.#acknowledgements.hurry());
     return held;
   }
 }

@@ -35,6 +35,7 @@ export class Held {
   over = false;
   #clear: (() => Promise<void>) | undefined;
   #clearing: Promise<void> | undefined;
+  #hurry: () => void = () => undefined;
 
   constructor(owner: OwnLeases, { key, seen, session, worker, since, turnSince }: Taken) {
     const { kind, items, lease } = seen.state;
@@ -61,8 +62,9 @@ export class Held {
     return this.#clear === undefined;
   }
 
-  /** Removes what lies below its record. */
-  clear(remove: () => Promise<unknown>): void {
+  /** Removes what lies below its record; that may take its time until somebody is in a hurry. */
+  clear(remove: () => Promise<unknown>, hurry: () => void): void {
+    this.#hurry = hurry;
     this.#clear = async () => {
       await remove();
       this.#clear = undefined;
@@ -76,6 +78,7 @@ export class Held {
   /** Resolves when that is done; when it failed, it is tried once more. */
   async cleared(): Promise<void> {
     if (this.#clear === undefined) return;
+    this.#hurry();
     await this.#clearing?.catch(() => this.#clear?.());
   }
 }

@@ -36,12 +36,10 @@ export class Renewals {
     const isNoted =
       (progress === undefined && ended === undefined && session === held.session) ||
       (await this.#note(held, session, renewal));
-    // Meanwhile its old deadline may have passed, and the key be on its way to somebody else.
-    if (!isNoted || held.over) {
-      // What ended before that may have been written.
-      if (mayEnd) throw new OutcomeUnknown("a renewal");
-      return { ok: false };
-    }
+    if (!isNoted) return { ok: false };
+    // Meanwhile its old deadline may have passed, and the key be on its way to somebody else; what ended before that is written.
+    if (held.over && mayEnd) throw new OutcomeUnknown("a renewal");
+    if (held.over) return { ok: false };
     this.#leases.renew(held, session.since, leaseMs);
     const { lease: written } = held.seen.state;
     const cancelRequested = written?.fence === held.fence && written.cancelRequested;
