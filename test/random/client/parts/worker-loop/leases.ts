@@ -45,6 +45,8 @@ export class GrantedLease {
   isSingle = false;
   /** A settlement was sent. */
   isSettled = false;
+  /** Of all items that ended, the last one of this lease was that many. */
+  endedAs: number | undefined;
   /** The settlement asked for the key's next run, and was not answered. */
   isNextAsked = false;
   /** The item that runs, for all that the store knows. */

@@ -65,6 +65,8 @@ export class LoopStage extends PassThrough {
   readonly #open = new Set<GrantedLease>();
   /** Slots that were asked for with settlements, which the worker may not know to be answered. */
   #inTransit = 0;
+  /** How many items have ended. */
+  #ended = 0;
   #meanMs = Infinity;
   #isLastFull = false;
   #isAnyAnswer = false;
@@ -341,6 +343,9 @@ export class LoopStage extends PassThrough {
       last.settled.push(ending.type);
       last.lastAnswer = undefined;
     }
+    const order = settlements.flatMap(({ lease }) => this.#lease(lease.key).endedAs ?? []);
+    if (order.some((one, index) => one < (order[index - 1] ?? 0)))
+      this.problems.push(`what ended as ${order.join(", ")} is settled in another order`);
     const since = agoInstant(this.clock, 0);
     if (this.settling === "later") await new Promise<void>((resolve) => this.unanswered.push(resolve));
     const mode = this.settling;
@@ -467,6 +472,7 @@ export class LoopStage extends PassThrough {
     const ending = reason instanceof LeaseLost || leftMs <= 0 ? "none" : how === "returned" ? "done" : failed;
     const mayBegin = !this.stopping && !isAborted && !this.#together.isWanted;
     seen.ended = { ending, goesOn: ending === "done" && mayBegin && lease.mayGoOn(seen, now) };
+    lease.endedAs = this.#ended += 1;
   }
 
   #hear(event: WorkerEvent): void {
