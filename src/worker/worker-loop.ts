@@ -2,7 +2,7 @@ import type { Clock, Timer } from "../domain/clock.ts";
 import { PassingSet } from "../domain/passing.ts";
 import type { RetryPolicy } from "../domain/retry.ts";
 import { Stopping } from "../domain/errors.ts";
-import type { Ending, Engine, Grant, Item, Lease } from "../engine/port.ts";
+import type { Ending, Engine, Grant, Item, Lease, LostListener, NextRequest } from "../engine/port.ts";
 import { Claims, type Wanted } from "./claims.ts";
 import { chooseEnding, endingOfExhausted, type HandlerEnd } from "./ending.ts";
 import { tellMissing, type WorkerEvent } from "./events.ts";
@@ -81,6 +81,9 @@ export class WorkerLoop implements Resident {
   #toSettle: Settled[] = [];
   #turnScheduled = false;
   #settling = 0;
+  /** Slots of settlements under way that ask for the next run of their key. */
+  #nexts = 0;
+  readonly #onLost: LostListener;
   #keepTimer: Timer | undefined;
   #onAsked: (() => void) | undefined;
   #stopping = false;
@@ -108,7 +111,7 @@ export class WorkerLoop implements Resident {
     const reported = (finished: readonly Finished[]): void => this.#tellFinished(finished);
     this.#keeper = new LeaseKeeper({ ...parts, reported }, leaseMs, timeoutMs);
     const granted = (grants: readonly Grant[], wanted: Wanted): void => this.#granted(grants, wanted);
-    const lost = (lease: Lease): void => this.#keeper.doubt(lease);
+    const lost = (this.#onLost = (lease: Lease): void => this.#keeper.doubt(lease));
     const again = (): void => this.#changed();
     this.#claims = new Claims({ ...parts, granted, lost, again, declare }, settings);
   }
@@ -204,11 +207,11 @@ export class WorkerLoop implements Resident {
     if (this.#stopping || this.#solitude.isWanted) return;
     const isOnlyTry = this.#settings.retry.attempts === 1;
     const ahead = isOnlyTry ? 0 : this.#pace.ahead;
-    const slots = this.#settings.concurrency - this.#held.size - this.#prefetch.size - this.#claims.asked;
+    const slots = this.#freeSlots;
     const free = slots + ahead;
     // Prefetched keys are asked for by the half, not one by one.
     if (free <= 0 || (slots <= 0 && free < ahead / 2) || !this.#claims.mayAsk(free >= SETTLE_EARLY)) return;
-    const items = isOnlyTry || this.#parts.engine.runs !== true ? 1 : this.#pace.items;
+    const items = this.#items;
     // While keys are taken ahead here, no engine is to do so as well.
     const once = isOnlyTry || ahead > 0;
     const onAsked = (): void => {
@@ -218,19 +221,39 @@ export class WorkerLoop implements Resident {
     this.#track(this.#claims.ask({ max: free, items, once }, onAsked));
   }
 
+  /** Those that nothing is kept or asked for. */
+  get #freeSlots(): number {
+    const taken = this.#held.size + this.#prefetch.size + this.#claims.asked + this.#nexts;
+    return this.#settings.concurrency - taken;
+  }
+
+  /** The most items of a run. */
+  get #items(): number {
+    const isOnlyTry = this.#settings.retry.attempts === 1;
+    return isOnlyTry || this.#parts.engine.runs !== true ? 1 : this.#pace.items;
+  }
+
   #granted(grants: readonly Grant[], wanted: Wanted): void {
     if (grants.length === 0) return;
     this.#pace.answered(wanted, grants);
+    this.#take(grants);
+  }
+
+  #take(grants: readonly Grant[]): void {
     const all = grants.map((grant) => this.#hold(grant.item, new Run(grant)));
     this.#keeper.add(...all);
     // The signal to stop raced with these, or something is to run alone: they go back untouched. Another that should run alone does, too: if this
     // process dies, only what has begun is to lose an attempt.
     if (this.#stopping || this.#solitude.isWanted) return this.#giveBack(all);
-    this.#suspect = all.find((held) => this.#isSuspect(held));
-    if (this.#suspect !== undefined) {
-      // Not quiet before the claim that brought these is over.
-      this.#solitude.ask(this);
-      return this.#giveBack(all.filter((held) => held !== this.#suspect));
+    const suspect = all.find((held) => this.#isSuspect(held));
+    if (suspect !== undefined) {
+      // To ask gives back what is kept, and may begin the suspect at once.
+      this.#prefetch.add(
+        all.filter((held) => held !== suspect),
+        Infinity,
+      );
+      this.#suspect = suspect;
+      return this.#solitude.ask(this);
     }
     // One by one: a handler that ends at once may stop the worker, or lead to the next claim, while others have yet to begin.
     const slots = this.#settings.concurrency - this.#held.size;
@@ -389,19 +412,40 @@ export class WorkerLoop implements Resident {
 
   #finish(held: HeldItem, ending: Ending): void {
     this.#unsettled += itemsOf(held);
-    this.#toSettle.push({ held, settlement: { lease: held.grant.lease, ...held.run?.report(), ending } });
+    const next = this.#nextAfter(held, ending);
+    if (next !== undefined) this.#nexts += 1;
+    const settlement = {
+      lease: held.grant.lease,
+      ...held.run?.report(),
+      ending,
+      ...(next === undefined ? {} : { next }),
+    };
+    this.#toSettle.push({ held, settlement });
     if (this.#toSettle.length >= SETTLE_EARLY) this.#turn();
     else this.#scheduleTurn();
+  }
+
+  /** The slot that has come free is for the key's next run, if the store knew of one and nothing else is there for it. */
+  #nextAfter({ run }: HeldItem, { type }: Ending): NextRequest | undefined {
+    const isOver = type !== "retry" && type !== "release";
+    if (!isOver || run?.hasMore !== true || this.#stopping || this.#solitude.isWanted || this.#freeSlots <= 0)
+      return undefined;
+    const { name: worker, leaseMs } = this.#settings;
+    return { worker, leaseMs, items: this.#items, lost: this.#onLost };
   }
 
   async #settle(settled: readonly Settled[]): Promise<void> {
     this.#settling += 1;
     const results = await settleUntilCertain(this.#parts, settled);
     this.#settling -= 1;
+    const grants: Grant[] = [];
     for (const [index, { held, settlement }] of settled.entries()) {
       this.#unsettled -= itemsOf(held);
-      const { ending } = settlement;
-      const isSettled = results[index] === "settled";
+      const { ending, next } = settlement;
+      const result = results[index] ?? "lost";
+      if (next !== undefined) this.#nexts -= 1;
+      if (typeof result === "object") grants.push(result);
+      const isSettled = result !== "lost";
       if (this.#stopping) this.#count(ending, isSettled);
       if (isSettled) {
         this.#tellFinished(held.run?.finished ?? []);
@@ -411,6 +455,7 @@ export class WorkerLoop implements Resident {
       else this.#discard(held, "its time ran out before its end was written", "expired");
       this.#overAlone(held);
     }
+    if (grants.length > 0) this.#take(grants);
     this.#onChange?.();
   }
 

@@ -340,6 +340,8 @@ class LoopPlay {
     const told = new Set(lease.items.flatMap((one) => one.events));
     const isLossOfBegun = told.has("lost taken") || told.has("lost expired");
     if (lastAnswer === "lost" && held !== undefined && !isLossOfBegun) blame("should be lost");
+    if (lastAnswer === "lost" && seen === lease.last && held?.signal.aborted === false)
+      blame("is lost, and its signal is silent");
     if (last !== undefined && last !== "discarded" && lastAnswer !== "settled") blame("is told of without an answer");
   }
 }
