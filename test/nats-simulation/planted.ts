@@ -169,7 +169,7 @@ function alwaysSettled(engine: Engine): Engine {
       if (name === "settle") {
         return async (settlements: readonly Settlement[]): Promise<readonly SettleResult[]> => {
           const results = await target.settle(settlements);
-          return results.map(() => "settled");
+          return results.map((result) => (result === "lost" ? "settled" : result));
         };
       }
       const value: unknown = Reflect.get(target, name);

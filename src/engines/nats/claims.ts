@@ -23,8 +23,6 @@ import type { Wire } from "./wire.ts";
 const QUICK_MS = 20;
 /** Keys that take longer to start are not waited for: those that came with them would lose the time of their leases. */
 const SLOW_MS = 25;
-/** So late, at most, a worker that goes on with a key hears of what is more urgent. */
-const LOOK_MS = 10;
 /** After something failed: the server is away, choosing a leader, or full. */
 const REST_MS = 100;
 /** Whoever has brought something more urgent may do so again within this. */
@@ -65,8 +63,6 @@ export class Claims {
   readonly #starting = new Set<Promise<unknown>>();
   /** Per level: when something last came. */
   readonly #arrivedAt: number[] = [];
-  /** Per level: the last look whether something more urgent is ready. */
-  readonly #looked = new Map<number, { readonly at: number; readonly answer: Promise<boolean> }>();
   /** The level that is being asked out of turn. */
   #outOfTurn: number | undefined;
   /** When a claim last ended, by the monotonic clock. */
@@ -150,17 +146,6 @@ export class Claims {
     const level = token.seen.state.items[0]?.level ?? 0;
     if (!this.#lag.isPossible && !this.#areEmpty(level + 1)) return;
     if (this.#claimFor(level) !== undefined) this.#take(level, token);
-  }
-
-  /** Whether something more urgent than this level is ready, or was a moment ago. It is not where pulls stand at the server: it would come by itself. */
-  isUrgentReady(level: number): Promise<boolean> {
-    if (level === 0 || (this.#areEmpty(level) && !this.#lag.isPossible)) return Promise.resolve(false);
-    const now = this.#clock.monotonic();
-    const known = this.#looked.get(level);
-    if (known !== undefined && now - known.at < LOOK_MS) return known.answer;
-    const answer = this.#store.isReadyAbove(level);
-    this.#looked.set(level, { at: now, answer });
-    return answer;
   }
 
   /**

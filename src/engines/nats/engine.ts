@@ -165,15 +165,20 @@ export class NatsEngine implements port.Engine {
     );
   }
 
+  /** Those whose keys may go on come last: what the others make ready may be more urgent. */
   async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
-    return await this.#run("a settlement", () =>
-      Promise.all(
-        settlements.map(async (settlement): Promise<port.SettleResult> => {
-          const room = this.#rooms.get(settlement.lease.queue);
-          return room === undefined ? "lost" : await lostWith(room.settle(settlement), "lost");
-        }),
-      ),
-    );
+    const goesOn = settlements.map((one) => this.#rooms.get(one.lease.queue)?.mayGoOn(one) === true);
+    const settle = async (one: port.Settlement, next?: port.NextRequest): Promise<port.SettleResult> => {
+      const room = this.#rooms.get(one.lease.queue);
+      return room === undefined ? "lost" : await lostWith(room.settle(one, next), "lost");
+    };
+    return await this.#run("a settlement", async () => {
+      const ended = await Promise.all(settlements.map((one, index) => (goesOn[index] === true ? "lost" : settle(one))));
+      if (!goesOn.includes(true)) return ended;
+      return await Promise.all(
+        settlements.map((one, index) => (goesOn[index] === true ? settle(one, one.next) : (ended[index] ?? "lost"))),
+      );
+    });
   }
 
   async find({ queue, id }: port.ItemRequest): Promise<port.ItemReport | undefined> {

@@ -73,6 +73,17 @@ export class Freeing {
     );
   }
 
+  /** The same for one that may have been written in place of a lease that is still this process's. */
+  async giveUpNextSurely(key: string, nonce: string, fence: number): Promise<void> {
+    await this.#surely(async () => {
+      // From here on a write of it that is still on its way comes too late.
+      await this.#store.change(key, ({ state }) => (state.lease?.fence === fence ? { ...state } : undefined));
+      await this.#letGo(key, ({ state }, now) =>
+        state.lease?.nonce === nonce ? without(state, end(key, state, { ending: { type: "unused" } }, now)) : undefined,
+      );
+    });
+  }
+
   async #surely(work: () => Promise<void>): Promise<void> {
     while (!this.#closed) {
       try {

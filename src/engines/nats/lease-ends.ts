@@ -1,6 +1,7 @@
 /** How leases end: what the report says becomes of the items, and the key is free, or its worker's for a further run by the same write. */
-import type { Clock } from "../../domain/clock.ts";
-import type { Settlement } from "../../engine/port.ts";
+import type { Clock, Instant } from "../../domain/clock.ts";
+import { OutcomeUnknown } from "../../domain/errors.ts";
+import { MOST_TURN_MS, type NextRequest, type Settlement } from "../../engine/port.ts";
 import { adopt } from "./adoption.ts";
 import { end, type Report } from "./endings.ts";
 import type { Freeing } from "./freeing.ts";
@@ -10,24 +11,14 @@ import { type Look, lookAt, NO_LOOK, takeAlong } from "./look.ts";
 import { newLease, sinceOf } from "./new-lease.ts";
 import type { Held, OwnLeases } from "./own-leases.ts";
 import { free, start } from "./rules.ts";
-import type { Sessions } from "./sessions.ts";
-import type { KeyItem, KeyState } from "./state.ts";
+import type { Session, Sessions } from "./sessions.ts";
+import type { KeyItem, KeyState, Seen, StateLease } from "./state.ts";
 
 /** Items that were taken out of a line and are still in the stream, before they are removed together. */
 const MOST_TAKEN_LEFT = 16;
-/** A worker may go on with a key for so long; then it is another key's turn. */
-const TURN_MS = 50;
-
-/** What its worker asks for with the end of a run: the key's next one. */
-export interface Next {
-  readonly leaseMs: number;
-  /** Of the run. */
-  readonly items: number;
-}
-
 export interface Ended {
   readonly result: "settled" | "lost";
-  /** The key's next run, if it was asked for, and its turn is not over. */
+  /** The key's next run, if it was asked for. */
   readonly next?: Held;
 }
 
@@ -36,8 +27,15 @@ export interface LeaseEndsParts {
   readonly sessions: Sessions;
   readonly leases: OwnLeases;
   readonly freeing: Freeing;
-  /** Whether a key of a more urgent level waits to be started. */
-  readonly isUrgentReady: (level: number) => Promise<boolean>;
+}
+
+/** A lease of the key's next run, as it is about to be written. */
+interface Next {
+  readonly lease: StateLease;
+  /** The most items that it covers. */
+  readonly most: number;
+  readonly session: Session;
+  readonly since: Instant;
 }
 
 const SETTLED: Ended = { result: "settled" };
@@ -56,10 +54,17 @@ export class LeaseEnds {
     this.#parts = parts;
   }
 
-  async settle(settlement: Settlement, next?: Next): Promise<Ended> {
+  async settle(settlement: Settlement, next?: NextRequest): Promise<Ended> {
     const { lease } = settlement;
     const held = this.#leases.find(lease) ?? (await adopt(this.#store, this.#parts.sessions, this.#leases, lease));
-    return held === undefined ? LOST : await this.#end(held, settlement, next);
+    if (held === undefined) return LOST;
+    return await this.#end(held, settlement, next);
+  }
+
+  /** Whether the key of a lease may go on with its next run: its turn is not over. */
+  mayGoOn({ handle }: Settlement["lease"]): boolean {
+    const held = this.#leases.own(handle);
+    return held !== undefined && this.#clock.monotonic() - held.turnSince < MOST_TURN_MS;
   }
 
   /** Gives back a grant that nobody took. */
@@ -72,7 +77,7 @@ export class LeaseEnds {
     await this.#end(held, { ending: { type: "void" } });
   }
 
-  async #end(held: Held, report: Report, next?: Next): Promise<Ended> {
+  async #end(held: Held, report: Report, next?: NextRequest): Promise<Ended> {
     this.#leases.lose(held);
     try {
       if (!held.isClear) await held.cleared();
@@ -88,7 +93,7 @@ export class LeaseEnds {
   }
 
   /** Undefined: the key stands otherwise now, and is still this lease's. */
-  async #tryEnd(held: Held, report: Report, wanted: Next | undefined): Promise<Ended | undefined> {
+  async #tryEnd(held: Held, report: Report, wanted: NextRequest | undefined): Promise<Ended | undefined> {
     const store = this.#store;
     const { key } = held;
     const { state } = held.seen;
@@ -111,28 +116,35 @@ export class LeaseEnds {
     const isOutOfLine = left.kind === "ready" && left.takenLeft > state.takenLeft;
     const along = isOutOfLine ? takeAlong(left, look, store.room) : { state: left, isAll: false };
     left = along.state;
-    const most = await this.#mostOfNext(held, report, wanted, left);
+    const next = wanted === undefined ? undefined : await this.#nextOf(held, wanted, left);
     // Only what a written state has taken may be removed: the write that is about to take more may be refused.
-    if (isClosing || state.takenLeft > (most > 0 ? MOST_TAKEN_LEFT : 0)) {
+    if (isClosing || state.takenLeft > (next === undefined ? 0 : MOST_TAKEN_LEFT)) {
       if (!isClosing && state.takenLeft > 0) await store.purgeTaken(key, state.taken);
       left = { ...left, takenLeft: left.takenLeft - state.takenLeft };
     }
-    const since = sinceOf(held.session, this.#clock);
-    if (most > 0) {
-      left = start(left, newLease(store, held.session, held.worker, since), most);
+    if (next !== undefined) {
+      left = start(left, next.lease, next.most);
       // Whoever joins now says so; if nobody does, one look in the end is enough.
       if (along.isAll) left = { ...left, more: "closing" };
     }
     if (left.kind === "idle") left = { ...left, taken: [] };
-    const written = await writeHeld(store, held, { ...left, todo: [...left.todo, ...todo] }, isGood);
+    const writing = writeHeld(store, held, { ...left, todo: [...left.todo, ...todo] }, isGood);
+    // Nobody waits for this look before the write; in the rare case it is taken back.
+    const isUrgentReady = next === undefined ? undefined : this.#isUrgentReady(left);
+    const written = await (next === undefined ? writing : this.#orGiveUp(writing, held, next));
     if (written === undefined) return (await lookAgain(store, held)) ? undefined : LOST;
     if (written.state.kind === "idle") return SETTLED;
     await store.perform(key, written.state);
     const seen = await store.sayDone(key, written);
     if (written.state.kind === "held") store.background(this.#parts.freeing.freeOfDead(key));
-    if (most > 0) {
-      const { session, worker, turnSince } = held;
-      return { result: "settled", next: this.#leases.take({ key, seen, session, worker, since, turnSince }) };
+    if (next !== undefined) {
+      const { session, since, lease } = next;
+      const taken = { key, seen, session, worker: lease.worker, since, turnSince: held.turnSince };
+      const goesOn = this.#leases.take(taken);
+      if ((await isUrgentReady) === false) return { result: "settled", next: goesOn };
+      // If this fails it is here, and runs out.
+      await this.release(goesOn).catch(() => undefined);
+      return SETTLED;
     }
     // Whoever starts a ready key removes it.
     if (written.state.takenLeft > 0 && written.state.kind !== "ready")
@@ -140,15 +152,32 @@ export class LeaseEnds {
     return SETTLED;
   }
 
-  /** How many items the key's next run may have. 0: its turn is over, or it was not asked for, or something more urgent waits. */
-  async #mostOfNext(held: Held, { ending }: Report, wanted: Next | undefined, left: KeyState): Promise<number> {
-    const [first] = left.items;
-    if (wanted === undefined || ending.type !== "done" || left.kind !== "ready" || first === undefined) return 0;
-    const { session, turnSince } = held;
-    const isOver = this.#clock.monotonic() - turnSince >= TURN_MS;
-    if (isOver || session.dead || session.leaseMs !== wanted.leaseMs) return 0;
-    if (await this.#parts.isUrgentReady(first.level)) return 0;
-    return (await this.#store.untilVoid(left.items.slice(0, wanted.items))).length;
+  /** Undefined: nothing of the key is ready, or what is may not be to run. */
+  async #nextOf(held: Held, { worker, leaseMs, items = 1 }: NextRequest, left: KeyState): Promise<Next | undefined> {
+    if (left.kind !== "ready") return undefined;
+    const most = (await this.#store.untilVoid(left.items.slice(0, items))).length;
+    if (most === 0) return undefined;
+    const isSame = held.session.leaseMs === leaseMs && !held.session.dead;
+    const session = isSame ? held.session : await this.#parts.sessions.get(leaseMs);
+    const since = sinceOf(session, this.#clock);
+    return { lease: newLease(this.#store, session, worker, since), most, session, since };
+  }
+
+  /** If it is not known whether the next lease was written, nobody is told of it, and it does not stay. */
+  async #orGiveUp(writing: Promise<Seen | undefined>, { key, fence }: Held, { lease }: Next): Promise<Seen | undefined> {
+    try {
+      return await writing;
+    } catch (error) {
+      if (error instanceof OutcomeUnknown)
+        this.#store.background(this.#parts.freeing.giveUpNextSurely(key, lease.nonce, fence));
+      throw error;
+    }
+  }
+
+  /** Something more urgent goes before what a key goes on with. */
+  async #isUrgentReady({ items: [first] }: KeyState): Promise<boolean> {
+    const level = first?.level ?? 0;
+    return level > 0 && (await this.#store.isReadyAbove(level).catch(() => true));
   }
 
   /** What the key carries goes before what stands in line at its level and below: then nobody looks there. */

@@ -1,10 +1,10 @@
 /** The leases that this process holds: how they begin, are kept, and end. Each part of that has a file of its own. */
-import type { Grant, HoldRequest, Lease, Renewal, RenewResult, Settlement } from "../../engine/port.ts";
+import type { Grant, HoldRequest, Lease, NextRequest, Renewal, RenewResult, Settlement } from "../../engine/port.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
 import { Freeing, type FreeingHooks } from "./freeing.ts";
 import { grantOf, type Names } from "./grant.ts";
 import type { KeyStore } from "./key-store.ts";
-import { type Ended, LeaseEnds, type LeaseEndsParts, type Next } from "./lease-ends.ts";
+import { type Ended, LeaseEnds } from "./lease-ends.ts";
 import { type Claimant, type First, LeaseStarts } from "./lease-starts.ts";
 import { type Held, OwnLeases } from "./own-leases.ts";
 import { Renewals } from "./renewals.ts";
@@ -13,7 +13,7 @@ import type { KeyItem, StateLease } from "./state.ts";
 import type { Token } from "./token.ts";
 import { type Wish, Wishes } from "./wishes.ts";
 
-export interface LeaseHooks extends Names, FreeingHooks, Pick<LeaseEndsParts, "isUrgentReady"> {
+export interface LeaseHooks extends Names, FreeingHooks {
   /** The last lease of this process has ended. */
   readonly emptied: () => void;
 }
@@ -31,12 +31,11 @@ export class Leases {
     const freeing = new Freeing(store, sessions, hooks);
     const ranOut = (held: Held): void => store.background(freeing.putBackSurely(held));
     const leases = new OwnLeases(store.clock, sessions, ranOut, hooks.emptied);
-    const { isUrgentReady } = hooks;
     this.#names = hooks;
     this.#own = leases;
     this.#freeing = freeing;
     this.#starts = new LeaseStarts({ store, sessions, acknowledgements, leases, freeing });
-    this.#ends = new LeaseEnds({ store, sessions, leases, freeing, isUrgentReady });
+    this.#ends = new LeaseEnds({ store, sessions, leases, freeing });
     this.#renewals = new Renewals(store, sessions, leases);
     this.#wishes = new Wishes(store, sessions, hooks.queue, leases, freeing);
   }
@@ -69,8 +68,13 @@ export class Leases {
     return grantOf(held, this.#names);
   }
 
-  settle(settlement: Settlement, next?: Next): Promise<Ended> {
+  settle(settlement: Settlement, next?: NextRequest): Promise<Ended> {
     return this.#ends.settle(settlement, next);
+  }
+
+  /** Whether the key of a lease may go on with its next run: its turn is not over. */
+  mayGoOn(lease: Lease): boolean {
+    return this.#ends.mayGoOn(lease);
   }
 
   /** Gives back a grant that nobody took. */

@@ -139,7 +139,6 @@ export class QueueRoom {
     this.leases = new Leases(this.store, this.#sessions, this.#acknowledgements, {
       queue,
       levelName: (level) => this.levels[level] ?? "",
-      isUrgentReady: (level) => this.#claims?.isUrgentReady(level) ?? Promise.resolve(true),
       emptied: () => this.#claims?.withdraw(),
       lost: (key, written) => this.#losses.tell(key, written),
       freed: (token) => {
@@ -212,9 +211,20 @@ export class QueueRoom {
     return lease;
   }
 
-  settle(settlement: port.Settlement): Promise<port.SettleResult> {
+  /** Whether the key may go on with its next run, as its holder wishes. */
+  mayGoOn({ lease, ending, next }: port.Settlement): boolean {
+    if (next === undefined || ending.type === "retry" || ending.type === "release") return false;
+    return !this.#paused && this.leases.mayGoOn(lease);
+  }
+
+  /** @param next the key's next run, if it may go on */
+  async settle(settlement: port.Settlement, next?: port.NextRequest): Promise<port.SettleResult> {
     this.#losses.remove(settlement.lease);
-    return this.leases.settle(settlement).then(({ result }) => result);
+    const ended = await this.leases.settle(settlement, next);
+    if (ended.next === undefined) return ended.result;
+    const grant = this.leases.grant(ended.next);
+    this.#losses.add(grant.lease, next?.lost);
+    return grant;
   }
 
   async report(): Promise<port.QueueReport> {
