@@ -139,7 +139,7 @@ export class LeaseEnds {
     if (written.state.kind === "held") store.background(this.#parts.freeing.freeOfDead(key));
     if (next !== undefined) {
       const { session, since, lease } = next;
-      const taken = { key, seen, session, worker: lease.worker, since, turnSince: held.turnSince };
+      const taken = { key, seen, session, worker: lease.worker, since, turnSince: held.turnSince, hasLooked: true };
       const goesOn = this.#leases.take(taken);
       if ((await isUrgentReady) === false) return { result: "settled", next: goesOn };
       // If this fails it is here, and runs out.
@@ -181,8 +181,11 @@ export class LeaseEnds {
   }
 
   /** What the key carries goes before what stands in line at its level and below: then nobody looks there. */
-  async #look({ key, item, seen: { state } }: Held, carried: readonly KeyItem[]): Promise<Look> {
-    if (carried.length === 0) return await lookAt(this.#store, key, state, item?.level ?? 0);
+  async #look({ key, item, seen: { state }, hasLooked }: Held, carried: readonly KeyItem[]): Promise<Look> {
+    const likely = item?.level ?? 0;
+    if (carried.length === 0) return await lookAt(this.#store, key, state, likely);
+    const level = Math.min(...carried.map((one) => one.level));
+    if (hasLooked && level === likely && state.line >= level) return NO_LOOK;
     return { ...NO_LOOK, heads: await this.#store.heads(key, state, carried) };
   }
 }

@@ -14,6 +14,8 @@ export interface Taken {
   readonly since: Instant;
   /** Since when its worker has had the key without a break, by the monotonic clock. */
   readonly turnSince?: number;
+  /** Its line was looked at by whoever had the key before, and it was not ready in between. */
+  readonly hasLooked?: boolean;
 }
 
 /** One of them. It is also what the lease calls its handle. */
@@ -23,6 +25,8 @@ export class Held {
   readonly fence: number;
   readonly worker: string;
   readonly turnSince: number;
+  /** Nothing can have joined its line without a word that goes before what its state says (`KeyState.line`). */
+  readonly hasLooked: boolean;
   /** Undefined for a hold. */
   readonly item: KeyItem | undefined;
   /** The others of its run, as they were when it began. */
@@ -37,7 +41,7 @@ export class Held {
   #clearing: Promise<void> | undefined;
   #hurry: () => void = () => undefined;
 
-  constructor(owner: OwnLeases, { key, seen, session, worker, since, turnSince }: Taken) {
+  constructor(owner: OwnLeases, { key, seen, session, worker, since, ...more }: Taken) {
     const { kind, items, lease } = seen.state;
     this.owner = owner;
     this.key = key;
@@ -49,7 +53,8 @@ export class Held {
     this.worker = worker;
     this.leaseMs = session.leaseMs;
     this.since = since;
-    this.turnSince = turnSince ?? since.monotonic;
+    this.turnSince = more.turnSince ?? since.monotonic;
+    this.hasLooked = more.hasLooked === true;
   }
 
   /** Whether this is what a record calls its lease. */
