@@ -172,6 +172,11 @@ export class Claims {
     return first.written;
   }
 
+  /** The queue is paused: what is being submitted and started here was not to start. */
+  pause(): void {
+    for (const { coming } of this.#waiting) for (const one of coming) one.isPaused = true;
+  }
+
   /** Something may have changed: the pulls that stand may not know. */
   lookAnew(): void {
     this.#pulls.forgetStanding();
@@ -229,7 +234,8 @@ export class Claims {
     if (this.#closed || this.#isAsking || this.#isResting || this.#lack === 0) return;
     this.#isAsking = true;
     try {
-      await this.#due.takeIn();
+      for (let taking = this.#due.takeIn(); taking !== undefined && this.#lack > 0; taking = this.#due.takeIn())
+        await taking;
       await this.#askOutOfTurn();
       for (let level = 0; level < this.#store.levels && this.#lack > 0;)
         level += (await this.#isAsked(level)) ? 1 : 0;
@@ -342,7 +348,7 @@ export class Claims {
 
   #expect(claim: WaitingClaim, level: number, isSubmitted: boolean): Coming {
     const isOutOfTurn = level === this.#outOfTurn;
-    const coming: Coming = { level, isOutOfTurn, isSubmitted, since: this.#clock.monotonic(), held: undefined };
+    const coming: Coming = { level, isOutOfTurn, isSubmitted, since: this.#clock.monotonic(), held: undefined, isPaused: false };
     claim.coming.push(coming);
     return coming;
   }
@@ -351,7 +357,7 @@ export class Claims {
   #started(claim: WaitingClaim, coming: Coming, held: Held | undefined, isWanted = true): void {
     coming.held = held;
     // Its slot went to something that was ready before.
-    const isLate = coming.isSubmitted && claim.open < 0;
+    const isLate = coming.isSubmitted && (coming.isPaused || claim.open < 0);
     if (held === undefined || claim.isOver || isLate || !isWanted) {
       claim.forget(coming);
       if (held !== undefined) this.#store.background(this.#leases.release(held));

@@ -14,7 +14,7 @@ import type { ConsumerInfo } from "./api-types.ts";
 import type { JetStream } from "./jetstream.ts";
 import { KeyStore } from "./key-store.ts";
 import { Leases } from "./leases.ts";
-import { firstFence, Losses } from "./losses.ts";
+import { Losses } from "./losses.ts";
 import type { Nonces } from "./nonce.ts";
 import { Pulls } from "./pulls.ts";
 import { Puts } from "./puts.ts";
@@ -147,7 +147,7 @@ export class QueueRoom {
     });
     this.know(parts.consumers);
     const lookAnew = (): void => this.#claims?.lookAnew();
-    this.#losses = new Losses(wire, queue, subjects.lost, () => firstFence(js, subjects), lookAnew);
+    this.#losses = new Losses(wire, queue, subjects.lost, lookAnew);
     this.#watches = new Watches(wire, clock);
     // The server's own copy of what is written: nobody has to be told in addition.
     this.#hearing = wire.subscribe(subjects.queueRecord(), ({ data }) => this.#hear(readRecord(data)));
@@ -156,10 +156,6 @@ export class QueueRoom {
       if (up) this.#catchUp();
     });
     this.#catchUp();
-  }
-
-  get record(): QueueRecord {
-    return { levels: this.levels, paused: this.#paused };
   }
 
   /** Fires when the queue is deleted. */
@@ -173,6 +169,7 @@ export class QueueRoom {
     this.#gone.abort(error);
     this.#parts.onMissing();
     this.#claims?.refuse(error);
+    this.#losses.doubtAll();
   }
 
   /** These are the queue's consumers. True: not all of them are those that were known. */
@@ -361,7 +358,8 @@ export class QueueRoom {
     this.#hears += 1;
     this.#paused = paused;
     // A pull that stood while its consumer was paused is not woken by the server.
-    if (!paused) this.#claims?.lookAnew();
+    if (paused) this.#claims?.pause();
+    else this.#claims?.lookAnew();
   }
 
   #inBackground(work: Promise<unknown>): void {

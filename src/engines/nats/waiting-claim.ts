@@ -13,6 +13,8 @@ export interface Coming {
   readonly since: number;
   /** Undefined while it is being started. */
   held: Held | undefined;
+  /** The queue was paused meanwhile. */
+  isPaused: boolean;
 }
 
 /** A call that waits for keys. */
