@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Closed } from "../domain/errors.ts";
 import type { ConsulApi, Entries, Entry } from "./api.ts";
 import { HOLD_CONNECTIONS } from "./http.ts";
+import { nextIndex } from "./next-index.ts";
 import { nonceIn } from "./lock-keys.ts";
 
 /** Most locks are held for less time than this, and then cost no query of their own. */
@@ -94,8 +95,7 @@ export class HoldWatch {
       () => !ended.aborted,
       async () => {
         const found = await this.#api.get(hold.key, { index, waitMs: waitMsFor([hold]) });
-        // Consul's rule: an index that went backwards is forgotten.
-        index = found.index < index ? 0 : found.index;
+        index = nextIndex(index, found);
         if (ended.aborted || isKept(hold, found.entry)) return 0;
         this.#lose(hold);
         return Infinity;
@@ -117,8 +117,7 @@ export class HoldWatch {
           this.#unseen.delete(hold);
           if (!isKept(hold, byKey.get(hold.key))) this.#lose(hold);
         }
-        // Consul's rule: an index that went backwards is forgotten.
-        index = now < index ? 0 : now;
+        index = nextIndex(index, { index: now });
         return Math.min(Math.max(entries.length * REST_MS_PER_ENTRY, REST_MS[0]), REST_MS[1]);
       },
     );
