@@ -63,7 +63,7 @@ describe("baton lock on a shared Consul", { concurrency: 2, timeout: 120_000 }, 
       while (!(await holds()));
       const { code, stderr } = await at.run(["lock", "both", ...LONG, "--", "true"]);
       assert.equal(code, 0, stderr);
-      assert.match(stderr, /Lock both was acquired, but .*baton\/locks\/both\/\.lock.*consul lock/s);
+      assert.match(stderr, /Lock both is held, but .*baton\/locks\/both\/\.lock.*consul lock/s);
     } finally {
       const exited = once(holder, "exit");
       holder.kill("SIGTERM");

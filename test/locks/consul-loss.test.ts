@@ -10,6 +10,7 @@ import { HoldWatch, type WatchedHold } from "../../src/consul/hold-watch.ts";
 import { ConsulHttp } from "../../src/consul/http.ts";
 import { consulSettings } from "../../src/consul/options.ts";
 import { type Baton, type BatonEvent, connect, type HeldLock } from "../../src/index.ts";
+import { until } from "../kit/until.ts";
 import { started } from "../started.ts";
 import { ask, keysOf } from "./consul-desk.ts";
 import { ConsulProxy } from "./consul-proxy.ts";
@@ -191,7 +192,7 @@ describe("a lock that is taken out of Consul", { concurrency: 4 }, () => {
         lost.push(name);
         resolve();
       };
-      return { ...hold, heard, lost: hear };
+      return { ...hold, heard, lost: hear, foreign: () => undefined };
     };
     const listedAfter = proxy.sees(/GET \/v1\/kv\/loss-reply\/\?recurse=.*&index=[1-9]/);
     const late = await take("late");
@@ -202,6 +203,20 @@ describe("a lock that is taken out of Consul", { concurrency: 4 }, () => {
     await within(late.heard);
     assert.deepEqual(lost, ["late"]);
     await http.close();
+  });
+
+  test("who locks by another key beside a held lock is named while it is held, once", async () => {
+    const { baton, prefix, events } = await connected("loss-foreign");
+    const names = Array.from({ length: 20 }, (_, index) => `lock-${index}`);
+    for (const name of names) await baton.lock(name, { lease: "3s" });
+    // The first has a query of its own, the last shares one.
+    for (const name of ["lock-0", "lock-19"]) await ask(running(), `/kv/${prefix}/${name}/.lock`, { method: "PUT" });
+    const told = (): readonly string[] => events.flatMap((event) => (event.type === "lock-foreign" ? event.found : []));
+    await until(() => told().length >= 2, "both warnings");
+    // Some more looks.
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    assert.deepEqual(told().toSorted(), [`${prefix}/lock-0/.lock`, `${prefix}/lock-19/.lock`]);
+    await baton.close();
   });
 
   test("what the process itself releases is no loss", async () => {
