@@ -383,6 +383,23 @@ processor: { type: http, url: "http://localhost:5000/" }
     );
   });
 
+  test("may keep what it shares under names of its own, which begin with x-", async (t) => {
+    const file = join(folderOf(t), "relay.yaml");
+    writeFileSync(
+      file,
+      `x-place: &place { type: sqs, region: us-west-2 }
+x-patience: &patience { retry: { attempts: 8 } }
+sources:
+  - { <<: [*place, *patience], queue: orders }
+processor: { type: http, url: "http://localhost:5000/" }
+`,
+    );
+    const { sources } = only(await readConfig(file));
+    assert.deepEqual([sources[0]?.name, sources[0]?.retry.attempts], ["orders", 8]);
+    assert.deepEqual(await problemsOf({ ...PLAIN, "x-note": 1 }), []);
+    assert.equal((await problemsOf({ ...PLAIN, sources: [{ ...PLAIN.sources[0], "x-note": 1 }] })).length, 1);
+  });
+
   test("that is no relay at all is told what one is", async () => {
     for (const value of [[], "text", null]) {
       const [problem] = await problemsOf(value);
