@@ -55,6 +55,8 @@ const BATON_OPTIONS: OptionNames<BatonOptions> = {
   random: true,
 };
 
+const CONNECTED = "keeping the connection";
+
 /** Looked at before anything is opened. */
 export function checkBatonOptions(options: BatonOptions): BatonOptions {
   const { onEvent, random } = checkOptions(options, BATON_OPTIONS);
@@ -82,6 +84,8 @@ export class Baton implements AsyncDisposable {
       workers: new Set(),
       closed: false,
     };
+    const { outages: told } = this.#shared;
+    engine.onAway?.((away) => (away === undefined ? told.worked(CONNECTED) : told.failed(CONNECTED, away)));
   }
 
   /** The kind of store: memory, sqlite, … */

@@ -32,7 +32,8 @@ export async function settleUntilCertain(
   const backoff = new Backoff(parts.random, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
   for (;;) {
     try {
-      const results = await parts.engine.settle(settled.map((one) => one.settlement));
+      const settling = parts.engine.settle(settled.map((one) => one.settlement));
+      const results = await parts.outages.answered(DOING, settling);
       parts.outages.worked(DOING);
       return results;
     } catch (error) {

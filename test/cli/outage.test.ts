@@ -63,6 +63,25 @@ for (const [name, start] of STORES) {
       assert.match(stderr, /The store has not answered for 2/);
     });
 
+    test("baton work with nothing to do says so within seconds, and when it is over", async (context) => {
+      const server = await start();
+      context.after(() => server.stop());
+      const desk = new Desk(context, server.url);
+      const working = desk.start(["work", "cars", "--concurrency", "64", "--", "echo", "painted"]);
+      const heard = listen(working);
+      await until(() => heard.err.includes("working on cars"), "the worker");
+      await server.kill();
+      await until(() => heard.err.includes("Trying again."), "word of the outage");
+      await server.restart();
+      await until(() => heard.err.includes("is over. It lasted"), "word that it is over");
+      assert.equal((await desk.run(["submit", "cars", "car1", "paint"])).code, 0);
+      await until(() => (heard.out + heard.err).includes("painted"), "the item");
+      working.child.kill("SIGTERM");
+      const { code, stderr } = await working.finished;
+      assert.equal(code, 0, stderr);
+      assert.equal(stderr.match(/rouble/g)?.length, 2, stderr);
+    });
+
     test("--wait-for-store waits for it, and a command without it says at once that it is away", async (context) => {
       const server = await start();
       context.after(() => server.stop());
