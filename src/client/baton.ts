@@ -7,7 +7,7 @@ import { checkFunction, checkOptions, type OptionNames } from "../domain/options
 import { parseQueueOptions, type QueueOptions } from "../domain/settings.ts";
 import type { Engine, Finding, QueueReport, Repair } from "../engine/port.ts";
 import type { LockReport } from "../locks/port.ts";
-import { type BatonEvent, describeWarning } from "./events.ts";
+import type { BatonEvent } from "./events.ts";
 import { ConnectionLocks } from "./locks/connection-locks.ts";
 import type { EachOptions, EachReport } from "./locks/each.ts";
 import type { Election, ElectionOptions } from "./locks/election.ts";
@@ -16,6 +16,7 @@ import type { LockSession } from "./locks/kept-session.ts";
 import type { LockOptions, SessionOptions } from "./locks/options.ts";
 import { Queue } from "./queue.ts";
 import type { Shared } from "./shared.ts";
+import { warner } from "./warner.ts";
 import { parseGrace, type StopOptions } from "./worker.ts";
 import type { WakeAdapter } from "../wake/port.ts";
 import { Outages } from "../worker/outages.ts";
@@ -205,8 +206,10 @@ export class Baton implements AsyncDisposable {
 }
 
 /** Who hears of events: the application's listener, or else a person of the few that mean a risk. */
-export function tellerOf({ onEvent }: BatonOptions): (event: BatonEvent) => void {
-  return onEvent === undefined ? warner() : guarded(onEvent);
+export function tellerOf({ onEvent, clock = systemClock }: BatonOptions): (event: BatonEvent) => void {
+  return onEvent === undefined
+    ? warner(clock, (message, options) => process.emitWarning(message, options))
+    : guarded(onEvent);
 }
 
 /** A listener that throws must not take work down with it. */
@@ -220,21 +223,5 @@ function guarded(listener: (event: BatonEvent) => void): (event: BatonEvent) => 
         "BatonWarning",
       );
     }
-  };
-}
-
-/** A handler that returns what cannot be kept does so for each item: that is said once for each queue. */
-function warner(): (event: BatonEvent) => void {
-  const told = new Set<string>();
-  return (event) => {
-    const message = describeWarning(event);
-    if (message === undefined) return;
-    const code = `BATON_${event.type.toUpperCase().replaceAll("-", "_")}`;
-    if (event.type !== "result-not-kept") return process.emitWarning(message, { type: "BatonWarning", code });
-    const { queue } = event.item;
-    if (told.has(queue)) return;
-    told.add(queue);
-    const once = "This is said once for each queue; onEvent hears of each item.";
-    process.emitWarning(`${message} ${once}`, { type: "BatonWarning", code });
   };
 }
