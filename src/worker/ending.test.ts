@@ -9,7 +9,7 @@ import type { Ending } from "../engine/port.ts";
 import { chooseEnding, endingOfExhausted, type EndingRules, type HandlerEnd } from "./ending.ts";
 import { HeldItem } from "./held-item.ts";
 
-const RULES: EndingRules = {
+const RULES: Omit<EndingRules, "attempt"> = {
   retry: parseRetry({ attempts: 3, backoff: 1_000, place: "yield" }),
   resultLimit: 20,
   stopping: false,
@@ -34,7 +34,7 @@ function newRun(attempt = 1): HeldItem {
 }
 
 function choose(end: HandlerEnd, held: HeldItem = newRun(), rules: Partial<EndingRules> = {}): Ending {
-  return chooseEnding(held, end, { ...RULES, ...rules });
+  return chooseEnding(held, end, { attempt: held.grant.item.attempt, ...RULES, ...rules });
 }
 
 describe("an item whose handler returned", () => {

@@ -13,6 +13,8 @@ const LONGEST_REASON = 300;
 export type HandlerEnd = { readonly returned: unknown } | { readonly threw: unknown };
 
 export interface EndingRules {
+  /** Which attempt of the item this was, of those that count. */
+  readonly attempt: number;
   readonly retry: RetryPolicy;
   readonly resultLimit: number;
   readonly stopping: boolean;
@@ -27,7 +29,7 @@ export function chooseEnding(held: HeldItem, end: HandlerEnd, rules: EndingRules
   if (rules.stopping && held.signal.aborted && !held.timedOut) return { type: "release" };
   const thrown: unknown = held.timedOut && held.signal.aborted ? held.signal.reason : end.threw;
   const failure = describeFailure(thrown);
-  const { attempt } = held.grant.item;
+  const { attempt } = rules;
   if (isFatal(end.threw) || attempt >= rules.retry.attempts) return { type: "dead", failure };
   const delayMs = retryAfterMs(end.threw) ?? backoffMs(rules.retry, attempt, rules.random);
   return { type: "retry", delayMs, place: rules.retry.place, failure };

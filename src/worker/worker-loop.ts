@@ -15,6 +15,7 @@ import { KEEP_MS, Prefetch } from "./prefetch.ts";
 import { type Finished, Run, RUN_MS } from "./run.ts";
 import { type Resident, type Solitude, solitudeOf, SUSPECT_LOSSES } from "./solitude.ts";
 import { isCertain, type Settled, settleUntilCertain } from "./settle.ts";
+import { type Unbegun, unbegunOf } from "./unbegun.ts";
 
 export interface WorkerParts {
   readonly engine: Engine;
@@ -73,6 +74,7 @@ export class WorkerLoop implements Resident {
   readonly #pace: Pace;
   readonly #prefetch = new Prefetch();
   readonly #solitude: Solitude;
+  readonly #unbegun: Unbegun;
   readonly #held = new PassingSet<HeldItem>();
   readonly #pending = new PassingSet<Promise<void>>();
   /** It waits to run alone. */
@@ -104,6 +106,7 @@ export class WorkerLoop implements Resident {
     this.#settings = settings;
     this.#handler = handler;
     this.#solitude = solitudeOf(parts.clock);
+    this.#unbegun = unbegunOf(parts.engine);
     this.#pace = new Pace({ slots, runMs: RUN_MS, keepMs: KEEP_MS });
     const reported = (finished: readonly Finished[]): void => this.#tellFinished(finished);
     this.#keeper = new LeaseKeeper({ ...parts, reported }, leaseMs, timeoutMs);
@@ -249,6 +252,11 @@ export class WorkerLoop implements Resident {
     return (item.losses ?? 0) >= SUSPECT_LOSSES && item.attempt <= this.#settings.retry.attempts;
   }
 
+  /** Without those that no handler saw. Where one attempt is all that is allowed, a wrong guess would begin the item twice. */
+  #attemptOf(item: Item): number {
+    return this.#settings.retry.attempts === 1 ? item.attempt : item.attempt - this.#unbegun.before(item);
+  }
+
   /** Begins what is kept, as slots are free. */
   #fill(): void {
     const { clock } = this.#parts;
@@ -296,11 +304,12 @@ export class WorkerLoop implements Resident {
       this.#leave(held, { type: "cancelled" });
       return undefined;
     }
-    if (item.attempt > this.#settings.retry.attempts) {
+    if (this.#attemptOf(item) > this.#settings.retry.attempts) {
       this.#leave(held, endingOfExhausted(item.attempt, this.#settings.retry.attempts));
       return undefined;
     }
     this.#held.add(held);
+    this.#unbegun.began(item);
     this.#keeper.began(held);
     emit({ type: "started", item, fence: held.fence });
     let returned: unknown;
@@ -344,6 +353,7 @@ export class WorkerLoop implements Resident {
       return undefined;
     }
     const ending = chooseEnding(held, end, {
+      attempt: this.#attemptOf(held.grant.item),
       retry: this.#settings.retry,
       resultLimit: this.#settings.resultLimit,
       stopping: this.#stopping,
@@ -404,14 +414,21 @@ export class WorkerLoop implements Resident {
       const isSettled = results[index] === "settled";
       if (this.#stopping) this.#count(ending, isSettled);
       if (isSettled) {
+        if (ending.type !== "retry" && ending.type !== "release") this.#unbegun.ended(held.grant.item);
         this.#tellFinished(held.run?.finished ?? []);
         tellMissing(this.#parts.emit, held.grant.item, ending);
         this.#parts.emit(eventOf(held, ending));
       } else if (isCertain(held)) this.#discard(held, "the store no longer has it", "taken");
       else this.#discard(held, "its time ran out before its end was written", "expired");
+      if (results[index] === "lost") this.#noteUnbegun(held);
       this.#overAlone(held);
     }
     this.#onChange?.();
+  }
+
+  /** The store counts the attempt of the first of a run; one behind it counts when it begins. */
+  #noteUnbegun({ begun, run, grant: { item } }: HeldItem): void {
+    if (!begun && run?.first === item) this.#unbegun.note(item);
   }
 
   /** The store knows of the end of these, which others of their run followed. */
