@@ -1,7 +1,7 @@
 import type { Duration } from "../domain/duration.ts";
 import { isError } from "../domain/realms.ts";
 import { type Clock, stayingAlive, systemClock } from "../domain/clock.ts";
-import { Closed } from "../domain/errors.ts";
+import { Closed, InvalidInput } from "../domain/errors.ts";
 import { checkQueueName } from "../domain/names.ts";
 import { checkFunction, checkOptions, type OptionNames } from "../domain/options.ts";
 import { parseQueueOptions, type QueueOptions } from "../domain/settings.ts";
@@ -60,9 +60,15 @@ const CONNECTED = "keeping the connection";
 
 /** Looked at before anything is opened. */
 export function checkBatonOptions(options: BatonOptions): BatonOptions {
-  const { onEvent, random } = checkOptions(options, BATON_OPTIONS);
+  const { onEvent, random, clock, wake, wakePrefix } = checkOptions(options, BATON_OPTIONS);
   if (onEvent !== undefined) checkFunction(onEvent, "onEvent", "hears events");
   if (random !== undefined) checkFunction(random, "random", "returns a number from 0 to 1");
+  if (clock !== undefined && typeof clock?.setTimer !== "function")
+    throw new InvalidInput("clock", clock, "an object with monotonic(), wall() and setTimer()");
+  if (wake !== undefined && typeof wake !== "string" && typeof wake?.publish !== "function")
+    throw new InvalidInput("wake", wake, "a URL such as nats://localhost:4222, or an adapter");
+  if (wakePrefix !== undefined && typeof wakePrefix !== "string")
+    throw new InvalidInput("wakePrefix", wakePrefix, "a text");
   return options;
 }
 
