@@ -22,9 +22,10 @@ export function isNotFound(cause: unknown): boolean {
 const NO_REQUIRE = /^Dynamic require of /;
 
 /** What whoever wants to use a store is told when its client library could not be loaded. */
-export function whyNotLoaded(library: string, store: string, cause: unknown): unknown {
+export function whyNotLoaded(library: string, store: string, cause: unknown): Error {
   if (isNotFound(cause)) return notInstalled(library, store, cause);
-  if (!isError(cause) || !NO_REQUIRE.test(cause.message)) return cause;
+  if (!isError(cause)) return new Error(String(cause), { cause });
+  if (!NO_REQUIRE.test(cause.message)) return cause;
   return new BatonError(
     "ENGINE_MISSING",
     `${store} needs the package ${library}, whose modules call require(), and this bundle is an ES module without it. Nothing was done. Bundle with ` +
