@@ -3,7 +3,6 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { type Baton, BatonError, connect, InvalidInput, type BatonEvent } from "../index.ts";
 import { sqliteFile } from "../relay/check/sqlite-file.ts";
-import { parseSqliteUrl } from "../engines/sqlite/options.ts";
 import { printEvent } from "./output.ts";
 import type { GlobalFlags } from "./flags.ts";
 
@@ -25,10 +24,7 @@ export function openStore(flags: GlobalFlags, onEvent: (event: BatonEvent) => vo
 
 /** Opens the store for looking only: a look must not leave a file behind. Undefined: there is none yet. */
 export async function openExistingStore(flags: GlobalFlags): Promise<Baton | undefined> {
-  const url = storeUrl(flags);
-  const file = sqliteFile(url);
-  // What cannot be a store is not one that is yet to be made.
-  if (file !== undefined) parseSqliteUrl(url);
+  const file = sqliteFile(storeUrl(flags));
   return file !== undefined && !existsSync(file) ? undefined : openStore(flags);
 }
 

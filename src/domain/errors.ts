@@ -1,5 +1,3 @@
-import { parseDuration } from "./duration.ts";
-
 /**
  * Every error that a user can meet. One base class; `code` is stable and is what programs compare.
  * A message says what happened, what it means for the work, and what to do.
@@ -301,8 +299,6 @@ export class RetryLater extends BatonError {
 
   constructor(retryAfter: number | string, message = "The handler asked for a retry.", options?: ErrorOptions) {
     super("RETRY_LATER", message, options);
-    // The attempt fails all the same, and says why: a time that is a mistake must not become the back-off in silence.
-    parseDuration(retryAfter, "retryAfter");
     this.retryAfter = retryAfter;
   }
 }

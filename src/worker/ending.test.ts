@@ -98,6 +98,20 @@ describe("an item whose handler threw", () => {
     assert.equal(ending.delayMs, 7_000);
   });
 
+  test("is told of a time that is none, for which the back-off stands in", () => {
+    for (const [time, said] of [
+      [Number.NaN, "NaN"],
+      ["soon", '"soon"'],
+    ] as const) {
+      const ending = choose({ threw: new RetryLater(time) });
+      assert.ok(ending.type === "retry" && ending.delayMs === 500);
+      assert.match(
+        ending.failure.message,
+        new RegExp(`\\(its retryAfter, ${said}, is no length of time: the back-off counts\\)$`),
+      );
+    }
+  });
+
   test("is dead after the last attempt, also when it asked for another", () => {
     assert.equal(choose({ threw: new Error("a") }, newRun(3)).type, "dead");
     assert.equal(choose({ threw: new RetryLater("7s") }, newRun(3)).type, "dead");

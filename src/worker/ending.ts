@@ -1,5 +1,5 @@
-import { InvalidInput } from "../domain/errors.ts";
-import { describeFailure, isFatal, retryAfterMs } from "../domain/failure.ts";
+import { InvalidInput, RetryLater, show } from "../domain/errors.ts";
+import { describeFailure, type Failure, isFatal, retryAfterMs } from "../domain/failure.ts";
 import { bodySize, encodePayload } from "../domain/payload.ts";
 import { backoffMs, type RetryPolicy } from "../domain/retry.ts";
 import { cutBytes } from "../domain/utf8.ts";
@@ -28,11 +28,18 @@ export function chooseEnding(held: HeldItem, end: HandlerEnd, rules: EndingRules
   // A handler that gave up because the worker stops has not failed.
   if (rules.stopping && held.signal.aborted && !held.timedOut) return { type: "release" };
   const thrown: unknown = held.timedOut && held.signal.aborted ? held.signal.reason : end.threw;
-  const failure = describeFailure(thrown);
+  const failure = withoutTime(end.threw, describeFailure(thrown));
   const { attempt } = rules;
   if (isFatal(end.threw) || attempt >= rules.retry.attempts) return { type: "dead", failure };
   const delayMs = retryAfterMs(end.threw) ?? backoffMs(rules.retry, attempt, rules.random);
   return { type: "retry", delayMs, place: rules.retry.place, failure };
+}
+
+/** A time that is a mistake must not become the back-off in silence. */
+function withoutTime(thrown: unknown, failure: Failure): Failure {
+  if (!(thrown instanceof RetryLater) || retryAfterMs(thrown) !== undefined) return failure;
+  const said = `${failure.message} (its retryAfter, ${show(thrown.retryAfter)}, is no length of time: the back-off counts)`;
+  return { ...failure, message: said };
 }
 
 /** A worker that crashes takes its attempt with it: nobody was left to give the item up. */

@@ -6,15 +6,7 @@ import { natsEngine, natsEngineOn, natsWake, natsWakeOn } from "../../src/engine
 import { postgresEngine, postgresEngineOn } from "../../src/engines/postgres/index.ts";
 import { redisEngine, redisEngineOn, redisWake } from "../../src/engines/redis/index.ts";
 import { sqliteEngine } from "../../src/engines/sqlite/index.ts";
-import {
-  type Baton,
-  connect,
-  type ErrorCode,
-  InvalidInput,
-  locksOnRegister,
-  type Queue,
-  RetryLater,
-} from "../../src/index.ts";
+import { type Baton, connect, type ErrorCode, InvalidInput, locksOnRegister, type Queue } from "../../src/index.ts";
 import { batonSource, createRelay, openPubsub, openSqs, parseConfig } from "../../src/relay/index.ts";
 
 interface Place {
@@ -186,9 +178,6 @@ describe("what cannot work is refused before anything is done:", () => {
     "a wake's prefix that is no text": () => connect("sqlite:x.db", { wake: "memory:", wakePrefix: 5 as never }),
     "a wake's prefix without a wake": () => connect("sqlite:x.db", { wakePrefix: "app" }),
     "a wake's prefix with an engine": () => connect(memoryEngine(), { wakePrefix: "app" }),
-    "a time to try again that is none": () => {
-      throw new RetryLater("soon");
-    },
     "limits of locks that there are not": () =>
       locksOnRegister({ name: "x", register: {} as never, newId: () => "x", limits: slip() }),
     "no servers": () => natsEngine({} as never),
