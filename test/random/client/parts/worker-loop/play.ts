@@ -1,5 +1,5 @@
 import { BatonError, QueueMissing } from "../../../../../src/domain/errors.ts";
-import type { StopReport } from "../../../../../src/worker/worker-loop.ts";
+import type { StopReport } from "../../../../../src/worker/endings-told.ts";
 import { ManualClock } from "../../../../manual-clock.ts";
 import type { LoopDeed, LoopSetting } from "./deeds.ts";
 import type { GrantedLease, Seen } from "./leases.ts";
