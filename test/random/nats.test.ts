@@ -16,7 +16,7 @@ const store: Store = {
   open: () => natsEngine({ servers: [`127.0.0.1:${running().port}`] }),
   isOrdered: false,
   comesWhenAsked: true,
-  startsAhead: true,
+  startsAhead: false,
   asksOnce: true,
   looseTimes: ["deadline", "since"],
   unitMs: 1_600,

@@ -13,6 +13,7 @@ import type { PutOptions } from "./headers.ts";
 import { fenceOf } from "./fence-room.ts";
 import type { JetStream } from "./jetstream.ts";
 import { textOf } from "./key-token.ts";
+import { lookBehind, takeAlong } from "./look.ts";
 import type { Nonces } from "./nonce.ts";
 import type { Puts } from "./puts.ts";
 import type { FoundReceipt, Receipts } from "./receipts.ts";
@@ -240,6 +241,9 @@ export class KeyStore {
         if (left === undefined) return undefined;
         const heads = await this.heads(key, seen.state);
         const next = free(left, left.items, heads, this.levels, now);
+        // As many as a run may have.
+        if (next.kind === "ready" && next.more === true)
+          return takeAlong(next, await lookBehind(this, key, next), this.room).state;
         if (next.kind !== "idle" || seen.state.more !== true) return next;
         again = true;
         return { ...seen.state, announced: STAYS_ANNOUNCED, more: "closing" };

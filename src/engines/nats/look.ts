@@ -41,6 +41,14 @@ export async function lookAt(store: KeyStore, key: string, state: KeyState, like
   return { heads: [...urgent, own, ...rest], behind, isAll };
 }
 
+/** What stands in line behind the item that was just taken out of it, by whoever does not have the key. */
+export async function lookBehind(store: KeyStore, key: string, { items, taken, cut }: KeyState): Promise<Look> {
+  const level = items[0]?.level ?? 0;
+  if (store.js.isReplicated(store.subjects.stream)) return NO_LOOK;
+  const behind = await store.few(key, level, taken[level] ?? 0, MOST_TAKEN - 1);
+  return { ...NO_LOOK, behind: behind.filter(({ sequence }) => !cut.includes(sequence)) };
+}
+
 /** The state with what stands behind its first item, which was just taken out of the line; and whether that is all there was. */
 export function takeAlong(
   state: KeyState,

@@ -274,7 +274,9 @@ export class Player {
       enough.abort();
       grants.push(...(await claimed));
     }
-    return isScattered ? grants.toSorted((a, b) => (a.lease.key < b.lease.key ? -1 : 1)) : grants;
+    // Whether there is more behind a run is a hint, and engines that are never asked to go on leave it out.
+    const bare = grants.map(({ more: _hint, ...grant }) => grant);
+    return isScattered ? bare.toSorted((a, b) => (a.lease.key < b.lease.key ? -1 : 1)) : bare;
   }
 
   async #outcome(
