@@ -1,7 +1,8 @@
 /** The leases that this process has, and when they run out. One timer for all. */
 import { type Clock, elapsedMs, type Instant, type Timer } from "../../domain/clock.ts";
-import { PassingSet } from "../../domain/passing.ts";
+import { PassingMap } from "../../domain/passing.ts";
 import type { Lease } from "../../engine/port.ts";
+import { tokenOf } from "./key-token.ts";
 import type { Session, Sessions } from "./sessions.ts";
 import { coveredOf, type KeyItem, type Seen, type StateLease } from "./state.ts";
 
@@ -95,8 +96,8 @@ export class OwnLeases {
   readonly #ranOut: (held: Held) => void;
   /** The last one has ended. */
   readonly #emptied: () => void;
-  /** Those that are not over. */
-  readonly #held = new PassingSet<Held>();
+  /** Those that are not over, by key: of each there is one that counts. */
+  readonly #held = new PassingMap<string, Held>();
   #timer: Timer | undefined;
   #plannedFor = 0;
   #closed = false;
@@ -129,8 +130,9 @@ export class OwnLeases {
     return held;
   }
 
-  find({ handle, fence }: Lease): Held | undefined {
-    const held = this.own(handle);
+  /** Also of one that another handle made and this one took over, or that went out and came back as data. */
+  find({ handle, key, fence }: Lease): Held | undefined {
+    const held = this.own(handle) ?? this.#held.get(tokenOf(key));
     if (held === undefined || held.fence !== fence || held.over || held.session.dead) return undefined;
     if (elapsedMs(this.#clock, held.since) < held.leaseMs) return held;
     this.expire(held);
@@ -155,6 +157,8 @@ export class OwnLeases {
 
   /** Its end failed, and nothing is certain: it is this process's until it runs out, and may be settled again. */
   keep(held: Held): void {
+    // Unless the key is this process's again.
+    if ((this.#held.get(held.key)?.fence ?? 0) > held.fence) return;
     held.over = false;
     this.#begin(held);
     this.#plan(Math.max(1, held.leaseMs - elapsedMs(this.#clock, held.since)));
@@ -163,7 +167,8 @@ export class OwnLeases {
   /** It is over, or about to be. */
   lose(held: Held): void {
     held.over = true;
-    if (!this.#held.delete(held)) return;
+    if (this.#held.get(held.key) !== held) return;
+    this.#held.delete(held.key);
     this.#sessions.end(held.session);
     if (this.#held.size === 0) this.#emptied();
   }
@@ -174,7 +179,9 @@ export class OwnLeases {
   }
 
   #begin(held: Held): void {
-    this.#held.add(held);
+    const before = this.#held.get(held.key);
+    if (before !== undefined && before !== held) this.lose(before);
+    this.#held.set(held.key, held);
     this.#sessions.begin(held.session);
   }
 

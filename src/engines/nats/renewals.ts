@@ -33,9 +33,10 @@ export class Renewals {
     }
     if (seen.sequence > held.seen.sequence) await takeIn(this.#store, held, seen, () => !held.over);
     const mayEnd = ended !== undefined && coveredOf(held.seen.state) > 1;
+    // Another handle may have taken the lease over: then it rests on the life of that one's session.
+    const isHere = session === held.session && held.seen.state.lease?.session === session.id;
     const isNoted =
-      (progress === undefined && ended === undefined && session === held.session) ||
-      (await this.#note(held, session, renewal));
+      (progress === undefined && ended === undefined && isHere) || (await this.#note(held, session, renewal));
     if (!isNoted) return { ok: false };
     // Meanwhile its old deadline may have passed, and the key be on its way to somebody else; what ended before that is written.
     if (held.over && mayEnd) throw new OutcomeUnknown("a renewal");
@@ -62,7 +63,7 @@ export class Renewals {
       const { lease } = narrowed ?? state;
       if (held.over || lease?.fence !== held.fence) return false;
       // What ended was reported before.
-      if (narrowed === undefined && progress === undefined && session === held.session) return true;
+      if (narrowed === undefined && progress === undefined && lease.session === session.id) return true;
       const noted = { ...lease, session: session.id, leaseMs, ...(progress === undefined ? {} : { progress }) };
       const written = await writeHeld(this.#store, held, { ...(narrowed ?? state), lease: noted });
       if (written === undefined) {
