@@ -31,6 +31,8 @@ export class Pace {
   #isHeldUp = false;
   /** Claims that are to ask for one item of a key. */
   #singles = 0;
+  /** Of the last answer, on average. */
+  #itemsOfRun = 1;
 
   constructor(bounds: PaceBounds) {
     this.#bounds = bounds;
@@ -51,6 +53,9 @@ export class Pace {
       grants.length >= max * LITTLE_SHARE
         ? Math.min(Math.max(this.#bounds.slots, this.#ahead * 2), MOST_AHEAD)
         : Math.floor(this.#ahead / 2);
+    let granted = grants.length;
+    for (const { behind } of grants) granted += behind?.length ?? 0;
+    if (grants.length > 0) this.#itemsOfRun = granted / grants.length;
     if (items === 1) this.#singles = Math.max(0, this.#singles - 1);
     else this.#singles = grants.some(({ behind }) => behind !== undefined) ? 0 : SINGLES;
   }
@@ -66,9 +71,9 @@ export class Pace {
     return this.#singles > 0 ? 1 : this.#within(this.#bounds.runMs, MOST_ITEMS, 1);
   }
 
-  /** Keys to be claimed beyond the free slots. */
+  /** Keys to be claimed beyond the free slots. A key takes as long as its run. */
   get ahead(): number {
-    return this.#isHeldUp ? 0 : this.#within(this.#bounds.keepMs * this.#bounds.slots, this.#ahead, 0);
+    return this.#isHeldUp ? 0 : this.#within((this.#bounds.keepMs * this.#bounds.slots) / this.#itemsOfRun, this.#ahead, 0);
   }
 
   /** As many as a quick handler gets through in half of this time, so that one that slows down still does. */

@@ -79,6 +79,7 @@ export class LeaseEnds {
 
   async #end(held: Held, report: Report, next?: NextRequest): Promise<Ended> {
     this.#leases.lose(held);
+    held.isEnding = true;
     try {
       if (!held.isClear) await held.cleared();
       for (;;) {

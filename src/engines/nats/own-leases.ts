@@ -38,6 +38,8 @@ export class Held {
   leaseMs: number;
   since: Instant;
   over = false;
+  /** It is being settled, and whoever does so says what ended. */
+  isEnding = false;
   #clear: (() => Promise<void>) | undefined;
   #clearing: Promise<void> | undefined;
   #hurry: () => void = () => undefined;
@@ -160,6 +162,7 @@ export class OwnLeases {
     // Unless the key is this process's again.
     if ((this.#held.get(held.key)?.fence ?? 0) > held.fence) return;
     held.over = false;
+    held.isEnding = false;
     this.#begin(held);
     this.#plan(Math.max(1, held.leaseMs - elapsedMs(this.#clock, held.since)));
   }

@@ -39,7 +39,7 @@ export class Renewals {
       (progress === undefined && ended === undefined && isHere) || (await this.#note(held, session, renewal));
     if (!isNoted) return { ok: false };
     // Meanwhile its old deadline may have passed, and the key be on its way to somebody else; what ended before that is written.
-    if (held.over && mayEnd) throw new OutcomeUnknown("a renewal");
+    if (held.over && mayEnd && !held.isEnding) throw new OutcomeUnknown("a renewal");
     if (held.over) return { ok: false };
     this.#leases.renew(held, session.since, leaseMs);
     const { lease: written } = held.seen.state;
