@@ -73,7 +73,9 @@ export class Pace {
 
   /** Keys to be claimed beyond the free slots. A key takes as long as its run. */
   get ahead(): number {
-    return this.#isHeldUp ? 0 : this.#within((this.#bounds.keepMs * this.#bounds.slots) / this.#itemsOfRun, this.#ahead, 0);
+    return this.#isHeldUp
+      ? 0
+      : this.#within((this.#bounds.keepMs * this.#bounds.slots) / this.#itemsOfRun, this.#ahead, 0);
   }
 
   /** As many as a quick handler gets through in half of this time, so that one that slows down still does. */

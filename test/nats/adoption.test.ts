@@ -77,7 +77,14 @@ play("one that another handle renews outlives the handle that took it", async ({
   await renew();
   await one.close();
   const taken = new AbortController();
-  const taking = third.claim({ ...grant.lease, worker: "third", max: 1, leaseMs: LEASE_MS, patienceMs: 0, signal: taken.signal });
+  const taking = third.claim({
+    ...grant.lease,
+    worker: "third",
+    max: 1,
+    leaseMs: LEASE_MS,
+    patienceMs: 0,
+    signal: taken.signal,
+  });
   for (let ms = 0; ms < OVER_MS; ms += LEASE_MS / 4) {
     await wait(LEASE_MS / 4);
     await renew();
@@ -95,7 +102,14 @@ play("one that was renewed elsewhere rests on whoever renewed it last", async ({
   assert.ok((await one.renew([{ lease: grant.lease, leaseMs: LEASE_MS }]))[0]?.ok === true);
   await other.close();
   const taken = new AbortController();
-  const taking = third.claim({ ...grant.lease, worker: "third", max: 1, leaseMs: LEASE_MS, patienceMs: 0, signal: taken.signal });
+  const taking = third.claim({
+    ...grant.lease,
+    worker: "third",
+    max: 1,
+    leaseMs: LEASE_MS,
+    patienceMs: 0,
+    signal: taken.signal,
+  });
   for (let ms = 0; ms < OVER_MS; ms += LEASE_MS / 4) {
     await wait(LEASE_MS / 4);
     assert.ok((await one.renew([{ lease: grant.lease, leaseMs: LEASE_MS }]))[0]?.ok === true, `after ${ms} ms`);

@@ -207,32 +207,36 @@ describe("a stream that somebody deletes is made anew by those who use its queue
     context.diagnostic(`told after ${ms.toFixed(0)} ms`);
   });
 
-  test("and who waits hears of it, though the server tells nobody that the pulls which stood there are gone", TIMEOUT, async (context) => {
-    const { desk, server } = await NatsDesk.withServer(context);
-    const wire = wireOf(await connectNats({ servers: [server.url] }), true);
-    const deaf: Wire = {
-      ...wire,
-      subscribe: (subject, receive) =>
-        wire.subscribe(subject, (delivery) => delivery.status !== 409 && receive(delivery)),
-    };
-    const worker = new NatsEngine({ wire: deaf, clock: systemClock, random: Math.random });
-    context.after(() => worker.close());
-    await worker.declare({ queue: "cars" });
-    const waiting = worker.claim({ ...claim, signal: AbortSignal.timeout(PATIENCE_MS) });
-    await untilPulled(server.port);
-    await ask(server.port, "$JS.API.STREAM.DELETE.baton-cars");
-    await (await desk.connect()).queue<number>("cars").submit("car1", 1);
-    const declared = async (): Promise<readonly Grant[]> => {
+  test(
+    "and who waits hears of it, though the server tells nobody that the pulls which stood there are gone",
+    TIMEOUT,
+    async (context) => {
+      const { desk, server } = await NatsDesk.withServer(context);
+      const wire = wireOf(await connectNats({ servers: [server.url] }), true);
+      const deaf: Wire = {
+        ...wire,
+        subscribe: (subject, receive) =>
+          wire.subscribe(subject, (delivery) => delivery.status !== 409 && receive(delivery)),
+      };
+      const worker = new NatsEngine({ wire: deaf, clock: systemClock, random: Math.random });
+      context.after(() => worker.close());
       await worker.declare({ queue: "cars" });
-      return await worker.claim({ ...claim, signal: AbortSignal.timeout(PATIENCE_MS) });
-    };
-    // It hears that there is no stream, or that there is another one.
-    const [grant] = await waiting.catch((error: unknown) => {
-      assert.ok(error instanceof BatonError && error.code === "QUEUE_MISSING");
-      return declared();
-    });
-    assert.equal(grant?.item.key, "car1");
-  });
+      const waiting = worker.claim({ ...claim, signal: AbortSignal.timeout(PATIENCE_MS) });
+      await untilPulled(server.port);
+      await ask(server.port, "$JS.API.STREAM.DELETE.baton-cars");
+      await (await desk.connect()).queue<number>("cars").submit("car1", 1);
+      const declared = async (): Promise<readonly Grant[]> => {
+        await worker.declare({ queue: "cars" });
+        return await worker.claim({ ...claim, signal: AbortSignal.timeout(PATIENCE_MS) });
+      };
+      // It hears that there is no stream, or that there is another one.
+      const [grant] = await waiting.catch((error: unknown) => {
+        assert.ok(error instanceof BatonError && error.code === "QUEUE_MISSING");
+        return declared();
+      });
+      assert.equal(grant?.item.key, "car1");
+    },
+  );
 
   test("by whoever submits, if nobody works", TIMEOUT, async (context) => {
     const { desk, server } = await NatsDesk.withServer(context);

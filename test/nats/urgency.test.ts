@@ -37,19 +37,15 @@ function cars(count: number, level: string): readonly Submission[] {
   return Array.from({ length: count }, (_, n) => ({ ...entry, level, queueLimit: 10_000, key: `${level}${n}` }));
 }
 
-test(
-  "what has waited too long gets a part of the turns",
-  { timeout: 60_000 },
-  async (context) => {
-    const { server } = await NatsDesk.withServer(context);
-    const engine = await open(context, server.url);
-    await engine.submit([...cars(KEYS, "low"), ...cars(KEYS, "high")]);
-    const levels = await workOff(engine, KEYS, () => undefined);
-    const low = levels.filter((level) => level === "low").length;
-    // A quarter, less what goes before anything has waited too long, and while it is on its way.
-    assert.ok(low > KEYS / 10 && low < KEYS / 3, `${low} of ${KEYS}`);
-  },
-);
+test("what has waited too long gets a part of the turns", { timeout: 60_000 }, async (context) => {
+  const { server } = await NatsDesk.withServer(context);
+  const engine = await open(context, server.url);
+  await engine.submit([...cars(KEYS, "low"), ...cars(KEYS, "high")]);
+  const levels = await workOff(engine, KEYS, () => undefined);
+  const low = levels.filter((level) => level === "low").length;
+  // A quarter, less what goes before anything has waited too long, and while it is on its way.
+  assert.ok(low > KEYS / 10 && low < KEYS / 3, `${low} of ${KEYS}`);
+});
 
 test("what is urgent goes next, however quick the worker is", { timeout: 60_000 }, async (context) => {
   const { server } = await NatsDesk.withServer(context);

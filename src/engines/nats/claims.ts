@@ -237,8 +237,7 @@ export class Claims {
       for (let taking = this.#due.takeIn(); taking !== undefined && this.#lack > 0; taking = this.#due.takeIn())
         await taking;
       await this.#askOutOfTurn();
-      for (let level = 0; level < this.#store.levels && this.#lack > 0;)
-        level += (await this.#isAsked(level)) ? 1 : 0;
+      for (let level = 0; level < this.#store.levels && this.#lack > 0;) level += (await this.#isAsked(level)) ? 1 : 0;
     } catch {
       this.#rest();
     } finally {
@@ -311,7 +310,8 @@ export class Claims {
     if (claim === undefined) return this.#giveBack(token);
     const coming = this.#expect(claim, level, false);
     const started = this.#leases.start(token, claim.claimant).then((held): unknown => {
-      const isPlain = held !== undefined && held.item?.id === undefined && held.behind.every(({ id }) => id === undefined);
+      const isPlain =
+        held !== undefined && held.item?.id === undefined && held.behind.every(({ id }) => id === undefined);
       if (isPlain) return this.#started(claim, coming, held);
       return this.#lookAt(token, held).then((sure) => this.#started(claim, coming, sure));
     });
@@ -348,7 +348,14 @@ export class Claims {
 
   #expect(claim: WaitingClaim, level: number, isSubmitted: boolean): Coming {
     const isOutOfTurn = level === this.#outOfTurn;
-    const coming: Coming = { level, isOutOfTurn, isSubmitted, since: this.#clock.monotonic(), held: undefined, isPaused: false };
+    const coming: Coming = {
+      level,
+      isOutOfTurn,
+      isSubmitted,
+      since: this.#clock.monotonic(),
+      held: undefined,
+      isPaused: false,
+    };
     claim.coming.push(coming);
     return coming;
   }

@@ -174,11 +174,9 @@ export class NatsEngine implements port.Engine {
       return room === undefined ? "lost" : await lostWith(room.settle(one, next), "lost");
     };
     return await this.#run("a settlement", async () => {
-      const ended = await Promise.all(settlements.map((one, index) => (goesOn[index] === true ? "lost" : settle(one))));
-      if (!goesOn.includes(true)) return ended;
-      return await Promise.all(
-        settlements.map((one, index) => (goesOn[index] === true ? settle(one, one.next) : (ended[index] ?? "lost"))),
-      );
+      const ends = settlements.map((one, index) => (goesOn[index] === true ? undefined : settle(one)));
+      await Promise.all(ends.filter((end) => end !== undefined));
+      return await Promise.all(settlements.map((one, index) => ends[index] ?? settle(one, one.next)));
     });
   }
 

@@ -4,7 +4,7 @@ import { end, type Ended, expire } from "./endings.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { Held } from "./own-leases.ts";
 import type { Sessions } from "./sessions.ts";
-import { type KeyState, type Seen, type StateLease } from "./state.ts";
+import type { KeyState, Seen, StateLease } from "./state.ts";
 import type { Token } from "./token.ts";
 
 /** Between two tries to free a key while the server is away. */

@@ -204,8 +204,7 @@ export class Inspector {
       if (state.kind === "running") running += 1;
       for (const { level } of state.kind === "running" ? state.items.slice(1) : state.items) add(perLevel, level, 1);
       // Its consumer knows a ready key by one message, at the level of its most urgent item.
-      if (state.kind === "ready")
-        add(perLevel, Math.min(...state.items.map(({ level }) => level)), -1);
+      if (state.kind === "ready") add(perLevel, Math.min(...state.items.map(({ level }) => level)), -1);
       if (state.takenLeft === 0) continue;
       const lines = await js.subjects(subjects.stream, subjects.waitingOf(key));
       await this.#subtractTaken(perLevel, key, state, lines);

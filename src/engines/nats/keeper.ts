@@ -169,7 +169,7 @@ export class Keeper {
     await pause(this.#clock, CERTAIN_MS);
     if (await this.#isThere(this.#subjects.shared)) return true;
     await this.#ensureShared();
-    for (const room of [...this.#rooms.values()]) room.missing();
+    for (const room of this.#rooms.values()) room.missing();
     return true;
   }
 

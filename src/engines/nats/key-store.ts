@@ -13,21 +13,13 @@ import type { PutOptions } from "./headers.ts";
 import { fenceOf } from "./fence-room.ts";
 import type { JetStream } from "./jetstream.ts";
 import { textOf } from "./key-token.ts";
-import { lookBehind, takeAlong } from "./look.ts";
 import type { Nonces } from "./nonce.ts";
 import type { Puts } from "./puts.ts";
 import type { FoundReceipt, Receipts } from "./receipts.ts";
 import { Lost, Unserved } from "./requests.ts";
-import { free, type Heads, isBig, STAYS_ANNOUNCED } from "./rules.ts";
+import { free, type Heads, isBig, type Look, MOST_TAKEN, NO_LOOK, STAYS_ANNOUNCED, takeAlong } from "./rules.ts";
 import { firstSent, type Sent, seenOf } from "./sent.ts";
-import {
-  isRecord,
-  type KeyItem,
-  type KeyState,
-  type Seen,
-  UNSEEN,
-  type Waiting,
-} from "./state.ts";
+import { isRecord, type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
 import type { QueueSubjects } from "./subjects.ts";
 
 /** How long a key that became idle is still there: as short as a server can make it. */
@@ -155,6 +147,14 @@ export class KeyStore {
     }
   }
 
+  /** What stands in line behind the first item that a key carries, for whoever does not have it. */
+  async #lookBehind(key: string, { items, taken, cut }: KeyState): Promise<Look> {
+    const level = items[0]?.level ?? 0;
+    if (this.js.isReplicated(this.subjects.stream)) return NO_LOOK;
+    const behind = await this.few(key, level, taken[level] ?? 0, MOST_TAKEN - 1);
+    return { ...NO_LOOK, behind: behind.filter(({ sequence }) => !cut.includes(sequence)) };
+  }
+
   /** One level of the line, from behind a sequence on. */
   async *line(key: string, level: number, after: number): AsyncGenerator<Waiting> {
     for (let from = after; ;) {
@@ -243,7 +243,7 @@ export class KeyStore {
         const next = free(left, left.items, heads, this.levels, now);
         // As many as a run may have.
         if (next.kind === "ready" && next.more === true)
-          return takeAlong(next, await lookBehind(this, key, next), this.room).state;
+          return takeAlong(next, await this.#lookBehind(key, next), this.room).state;
         if (next.kind !== "idle" || seen.state.more !== true) return next;
         again = true;
         return { ...seen.state, announced: STAYS_ANNOUNCED, more: "closing" };

@@ -7,10 +7,10 @@ import { end, type Report } from "./endings.ts";
 import type { Freeing } from "./freeing.ts";
 import { lookAgain, rewriteHeld, writeHeld } from "./holder-writes.ts";
 import type { KeyStore } from "./key-store.ts";
-import { type Look, lookAt, NO_LOOK, takeAlong } from "./look.ts";
+import { lookAt } from "./look.ts";
 import { newLease, sinceOf } from "./new-lease.ts";
 import type { Held, OwnLeases } from "./own-leases.ts";
-import { free, start } from "./rules.ts";
+import { free, type Look, NO_LOOK, start, takeAlong } from "./rules.ts";
 import type { Session, Sessions } from "./sessions.ts";
 import type { KeyItem, KeyState, Seen, StateLease } from "./state.ts";
 
@@ -165,7 +165,11 @@ export class LeaseEnds {
   }
 
   /** If it is not known whether the next lease was written, nobody is told of it, and it does not stay. */
-  async #orGiveUp(writing: Promise<Seen | undefined>, { key, fence }: Held, { lease }: Next): Promise<Seen | undefined> {
+  async #orGiveUp(
+    writing: Promise<Seen | undefined>,
+    { key, fence }: Held,
+    { lease }: Next,
+  ): Promise<Seen | undefined> {
     try {
       return await writing;
     } catch (error) {

@@ -22,6 +22,20 @@ export type Heads = readonly (Waiting | undefined)[];
 
 export const NO_HEADS: Heads = [];
 
+/** Items of a line that are taken out of it at once. */
+export const MOST_TAKEN = 32;
+
+/** A look at the line of a key. */
+export interface Look {
+  readonly heads: Heads;
+  /** What stands behind the head of one level, in order. */
+  readonly behind: readonly Waiting[];
+  /** There was nothing else in the line. */
+  readonly isAll: boolean;
+}
+
+export const NO_LOOK: Look = { heads: NO_HEADS, behind: [], isAll: false };
+
 type Choice =
   | { readonly type: "item"; readonly item: KeyItem; readonly from: Waiting | undefined }
   | { readonly type: "blocked"; readonly until: number }
@@ -96,6 +110,21 @@ export function takeAll(state: KeyState, line: readonly Waiting[]): KeyState {
     taken[item.level] = Math.max(taken[item.level] ?? 0, sequence);
   }
   return { ...state, taken, takenLeft: state.takenLeft + line.length };
+}
+
+/** The state with what stands behind its first item, which was just taken out of the line; and whether that is all there was. */
+export function takeAlong(
+  state: KeyState,
+  { behind, isAll }: Look,
+  mostBytes: number,
+): { readonly state: KeyState; readonly isAll: boolean } {
+  const level = state.items[0]?.level;
+  if (behind.some(({ item }) => item.level !== level)) return { state, isAll: false };
+  let room = Math.min(MOST_CARRIED_BYTES, mostBytes - totalOf(state));
+  const count = behind.findIndex(({ item }) => (room -= sizeOf(item)) < 0);
+  const line = count === -1 ? behind : behind.slice(0, count);
+  const items = [...state.items, ...line.map(({ item }) => item)];
+  return { state: { ...takeAll(state, line), items }, isAll: isAll && count === -1 };
 }
 
 /** The first item starts, and the lease covers up to so many, which are carried one behind the other. */
