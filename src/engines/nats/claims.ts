@@ -22,7 +22,7 @@ import type { Wire } from "./wire.ts";
 /** Pulls stay at the server for so long for a worker that was just answered: one that is quick is back by then. */
 const QUICK_MS = 20;
 /** Keys that take longer to start are not waited for: those that came with them would lose the time of their leases. */
-const SLOW_MS = 25;
+const SLOW_MS = 50;
 /** After something failed: the server is away, choosing a leader, or full. */
 const REST_MS = 100;
 /** Whoever has brought something more urgent may do so again within this. */
@@ -363,6 +363,12 @@ export class Claims {
   /** It is there, or will not come. */
   #started(claim: WaitingClaim, coming: Coming, held: Held | undefined, isWanted = true): void {
     coming.held = held;
+    // It took long, and others of its claim were given out; most likely its worker has asked again.
+    const again = held !== undefined && claim.isOver && isWanted ? this.#claimLike(claim) : undefined;
+    if (again !== undefined) {
+      again.coming.push(coming);
+      return this.#answer(again);
+    }
     // Its slot went to something that was ready before.
     const isLate = coming.isSubmitted && (coming.isPaused || claim.open < 0);
     if (held === undefined || claim.isOver || isLate || !isWanted) {
@@ -371,6 +377,15 @@ export class Claims {
       if (!claim.isOver) this.stir();
     }
     this.#answer(claim);
+  }
+
+  #claimLike({ claimant, request }: WaitingClaim): WaitingClaim | undefined {
+    if (this.#closed || request.signal.aborted) return undefined;
+    const { worker, leaseMs, mostItems } = claimant;
+    return this.#waiting.find(
+      ({ open, claimant: other }) =>
+        open > 0 && other.worker === worker && other.leaseMs === leaseMs && other.mostItems === mostItems,
+    );
   }
 
   #track(started: Promise<unknown>): void {
