@@ -21,8 +21,8 @@ import type { Wire } from "./wire.ts";
 
 /** Pulls stay at the server for so long for a worker that was just answered: one that is quick is back by then. */
 const QUICK_MS = 20;
-/** Keys that take longer to start are not waited for: those that came with them would lose the time of their leases. */
-const SLOW_MS = 50;
+/** A key that takes longer to start is overtaken by those behind it. */
+const SLOW_MS = 1_000;
 /** After something failed: the server is away, choosing a leader, or full. */
 const REST_MS = 100;
 /** Whoever has brought something more urgent may do so again within this. */
@@ -69,6 +69,7 @@ export class Claims {
   #leftAt = Number.NEGATIVE_INFINITY;
   #isStirred = false;
   #isAsking = false;
+  #isPulling = false;
   #isResting = false;
   #leaving: Timer | undefined;
   #slow: Timer | undefined;
@@ -263,8 +264,11 @@ export class Claims {
   async #ask(level: number, want: number): ReturnType<Pulls["quick"]> {
     // The server works off pulls and what is given back apart: what is behind it would overtake what is not back yet.
     if (this.#goingBack.size > 0) await Promise.all(this.#goingBack);
+    this.#isPulling = true;
     const found = await this.#pulls.quick(level, want);
+    this.#isPulling = false;
     this.#patience.saw(level, found);
+    this.#answerAll();
     return found;
   }
 
@@ -401,7 +405,7 @@ export class Claims {
   #answer(claim: WaitingClaim): void {
     const { coming } = claim;
     if (claim.isOver || this.#closed || coming.length === 0) return;
-    const isMoreAsked = this.#isAsking && claim.open > 0;
+    const isMoreAsked = this.#isPulling && claim.open > 0;
     if (isMoreAsked || coming.some(({ held }) => held === undefined)) return this.#answerSoon();
     this.#give(claim);
   }
