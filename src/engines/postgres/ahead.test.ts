@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../../../test/manual-clock.ts";
 import { instant } from "../../domain/clock.ts";
-import type { ClaimRequest, Lease } from "../../engine/port.ts";
+import type { ClaimRequest, Grant, Lease } from "../../engine/port.ts";
 import { Ahead } from "./ahead.ts";
-import type { Given } from "./grants.ts";
 
 interface Stage {
   readonly clock: ManualClock;
@@ -23,12 +22,12 @@ function request(max: number, worker: string = "w"): ClaimRequest {
   return { queue: "cars", worker, max, leaseMs: 30_000, patienceMs: 1_000, signal };
 }
 
-function grants(clock: ManualClock, count: number): readonly Given[] {
+function grants(clock: ManualClock, count: number): readonly Grant[] {
   return Array.from({ length: count }, (_, index) => {
     const key = `k${index}`;
     const item = { id: key, queue: "cars", key, level: "normal", payload: { type: "", body: "" }, headers: undefined };
     const lease = { queue: "cars", key, fence: index + 1, since: instant(clock), handle: index };
-    return { grant: { lease, item: { ...item, submittedAt: 0, attempt: 1 } }, cars: undefined };
+    return { lease, item: { ...item, submittedAt: 0, attempt: 1 } };
   });
 }
 
@@ -36,9 +35,9 @@ function grants(clock: ManualClock, count: number): readonly Given[] {
 async function work({ clock, ahead }: Stage, slots: number, takesMs: number): Promise<void> {
   ahead.ask(request(slots));
   const given = grants(clock, slots);
-  ahead.gave(given[0]?.grant);
+  ahead.gave(given[0]);
   await clock.pass(takesMs);
-  ahead.end(given.slice(0, 1).map(({ grant }) => ({ lease: grant.lease, ending: { type: "done" } })));
+  ahead.end(given.slice(0, 1).map(({ lease }) => ({ lease, ending: { type: "done" } })));
 }
 
 test("only a worker with many slots whose items take no time is given keys ahead", async () => {
@@ -59,7 +58,7 @@ test("only a worker with many slots whose items take no time is given keys ahead
 test("an item that does not end is not waited for to be told that it is slow", async () => {
   const { clock, ahead } = stage();
   await work({ clock, ahead, back: [] }, 64, 2);
-  ahead.gave(grants(clock, 64)[0]?.grant);
+  ahead.gave(grants(clock, 64)[0]);
   await clock.pass(10);
   assert.equal(ahead.lack(), 0);
 });

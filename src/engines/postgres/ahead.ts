@@ -1,6 +1,5 @@
 import type { Clock, Timer } from "../../domain/clock.ts";
 import type { ClaimRequest, Grant, Lease, Settlement } from "../../engine/port.ts";
-import type { Given } from "./grants.ts";
 import { asksForRuns } from "./run-ahead.ts";
 
 /** Whoever ends an item so soon waits for the store more than for its own work: with 64 slots it needs 13,000 items a second. */
@@ -12,11 +11,9 @@ const LEAST_SLOTS = 16;
 /** So many keys for each slot, and no more than so many in all: two steps side by side take no more. */
 const PER_SLOT = 4;
 const MOST_AHEAD = 256;
-/** Keys bring along what may begin after their first item. In all, no more than these. */
-const MOST_ITEMS = 512;
 
 interface Kept {
-  readonly given: Given;
+  readonly grant: Grant;
   readonly at: number;
 }
 
@@ -31,9 +28,6 @@ export class Ahead {
   #request: ClaimRequest | undefined;
   #slots = 0;
   #kept: Kept[] = [];
-  #keptItems = 0;
-  /** Of what came last: keys may bring along what may begin after their first item. */
-  #itemsPerKey = 1;
   /** One lease at a time is watched: how long does its item take? */
   #watched: { readonly lease: Lease; readonly at: number } | undefined;
   #isQuick = false;
@@ -66,12 +60,10 @@ export class Ahead {
   }
 
   /** What a worker that asked can have at once. */
-  take(request: ClaimRequest, max: number = request.max): readonly Given[] {
+  take(request: ClaimRequest): readonly Grant[] {
     if (this.#kept.length === 0 || !this.#isOf(request)) return [];
     this.#giveBackOld(KEPT_MS);
-    const taken = this.#kept.splice(0, max).map(({ given }) => given);
-    for (const given of taken) this.#keptItems -= itemsOf(given);
-    return taken;
+    return this.#kept.splice(0, request.max).map(({ grant }) => grant);
   }
 
   /** These were handed out. */
@@ -117,26 +109,20 @@ export class Ahead {
     if (this.#watched !== undefined && this.#clock.monotonic() - this.#watched.at > QUICK_MS) return 0;
     const keys = Math.min(PER_SLOT * this.#slots, MOST_AHEAD) - this.#kept.length;
     // No more than are begun in half of the time for which they are kept.
-    const items = Math.min((KEPT_MS / 2 / this.#itemMs) * this.#slots, MOST_ITEMS) - this.#keptItems;
-    return Math.max(0, Math.min(keys, Math.ceil(items / this.#itemsPerKey)) - this.#ordered);
+    const items = (KEPT_MS / 2 / this.#itemMs) * this.#slots - this.#kept.length;
+    return Math.max(0, Math.min(keys, Math.ceil(items)) - this.#ordered);
   }
 
   /** What came of an order. It is kept for whoever it was leased for; if another has come meanwhile, it goes back. */
-  keep(grants: readonly Given[], ordered: number, request: ClaimRequest): void {
+  keep(grants: readonly Grant[], ordered: number, request: ClaimRequest): void {
     this.#ordered -= ordered;
     if (grants.length === 0) return;
     if (!this.#isOf(request)) {
-      this.#giveBack(grants.map(({ grant }) => grant.lease));
+      this.#giveBack(grants.map(({ lease }) => lease));
       return;
     }
     const at = this.#clock.monotonic();
-    let items = 0;
-    for (const given of grants) {
-      this.#kept.push({ given, at });
-      items += itemsOf(given);
-    }
-    this.#keptItems += items;
-    this.#itemsPerKey = items / grants.length;
+    for (const grant of grants) this.#kept.push({ grant, at });
     this.#timer ??= this.#clock.setTimer(KEPT_MS, () => this.#look());
   }
 
@@ -164,11 +150,6 @@ export class Ahead {
     if (old.length === 0) return;
     this.#isQuick = false;
     this.#kept = this.#kept.filter(({ at }) => now - at < keptMs);
-    for (const { given } of old) this.#keptItems -= itemsOf(given);
-    this.#giveBack(old.map(({ given }) => given.grant.lease));
+    this.#giveBack(old.map(({ grant }) => grant.lease));
   }
-}
-
-function itemsOf({ cars }: Given): number {
-  return cars?.length ?? 1;
 }

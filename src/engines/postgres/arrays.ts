@@ -6,7 +6,6 @@ const BYTEA = 17;
 const INT8 = 20;
 const INT4 = 23;
 const TEXT = 25;
-const TID = 27;
 const FLOAT8 = 701;
 
 const HEADER_BYTES = 20;
@@ -59,19 +58,6 @@ export function bigints(values: readonly number[]): Buffer {
     at = buffer.writeInt32BE(8, at);
     at = buffer.writeInt32BE(Math.floor(value / 0x1_0000_0000), at);
     at = buffer.writeUInt32BE(value % 0x1_0000_0000, at);
-  }
-  return buffer;
-}
-
-/** Where rows are, as PostgreSQL writes it: "(block,offset)". */
-export function tids(values: readonly string[]): Buffer {
-  const buffer = header(TID, values.length, HEADER_BYTES + values.length * 10);
-  let at = HEADER_BYTES;
-  for (const value of values) {
-    const comma = value.indexOf(",");
-    at = buffer.writeInt32BE(6, at);
-    at = buffer.writeUInt32BE(Number(value.slice(1, comma)), at);
-    at = buffer.writeUInt16BE(Number(value.slice(comma + 1, -1)), at);
   }
   return buffer;
 }

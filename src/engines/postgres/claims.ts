@@ -5,8 +5,6 @@ import { bigints } from "./arrays.ts";
 import type { Row } from "./link.ts";
 import type { DeclaredQueue } from "./queues.ts";
 import { integer, optionalInteger } from "./rows.ts";
-import { MOST_CARRIED } from "./run-ahead.ts";
-import { Trains } from "./trains.ts";
 
 /** A claim that waits for work. */
 export interface WaitingClaim {
@@ -27,7 +25,7 @@ export interface AskedFor {
 }
 
 export const NO_CLAIM: AskedFor = {
-  values: [null, null, 0, 0, 0, 0, null, false, false, 0, 1],
+  values: [null, null, 0, 0, 0, 0, null, false, false, 1],
   saysAsleep: false,
   wakesLast: false,
 };
@@ -121,7 +119,6 @@ export class QueueClaims {
   readonly #beginnings: Beginnings;
   /** What was handed out before it was asked for. */
   readonly ahead: Ahead;
-  readonly trains: Trains = new Trains();
 
   constructor(queue: DeclaredQueue, clock: Clock, giveBack: (leases: readonly Lease[]) => void) {
     this.queue = queue;
@@ -204,9 +201,8 @@ export class QueueClaims {
     const bounds = bigints(isBeside ? near : this.#beginnings.next(this.#clock.monotonic(), this.asleep));
     const saysAsleep = claim !== undefined && !this.asleep;
     const wakesLast = claim !== undefined && this.asleep && this.size === 1;
-    const carry = this.ahead.isQuickFor(request) ? MOST_CARRIED : 0;
     const who = [this.queue.id, worker, most, Math.ceil(leaseMs), patience, this.#strict, bounds];
-    return { values: [...who, saysAsleep, wakesLast, carry, items], saysAsleep, wakesLast };
+    return { values: [...who, saysAsleep, wakesLast, items], saysAsleep, wakesLast };
   }
 
   /** From the rows that tell what the next claim should know. Milliseconds until something is due; -1: nothing will be; -2: not asked. */

@@ -41,7 +41,6 @@ import { StoreFailure, UndecidedId } from "./failure.ts";
 import { checkSchema, DEFAULT_SCHEMA, type StoreOptions } from "./options.ts";
 import { PostgresRegister } from "./register.ts";
 import { flag, integer, text } from "./rows.ts";
-import { RUN_AHEAD_MS } from "./run-ahead.ts";
 import { migrate } from "./schema.ts";
 import { endedArguments, keyOf } from "./settlements.ts";
 import { PLANNING } from "./sql/functions.ts";
@@ -141,26 +140,17 @@ export class PostgresEngine implements Engine {
   async renew(renewals: readonly Renewal[]): Promise<readonly RenewResult[]> {
     return await this.#call(async () => {
       const since = instant(systemClock);
-      const asked = renewals.flatMap((renewal, index) =>
-        this.#store.leases.fencesOf(renewal.lease).map((fence) => ({ renewal, fence, index })),
-      );
       const rows = await this.#renewed(renewals, [
-        bigints(asked.map(({ renewal }) => keyOf(renewal.lease))),
-        bigints(asked.map(({ fence }) => fence)),
-        bigints(asked.map(({ renewal }) => Math.ceil(renewal.leaseMs))),
-        doubles(asked.map(({ renewal }) => renewal.progress ?? null)),
-        ...endedArguments(asked.map(({ renewal }) => renewal)),
+        bigints(renewals.map(({ lease }) => keyOf(lease))),
+        bigints(renewals.map(({ lease }) => lease.fence)),
+        bigints(renewals.map(({ leaseMs }) => Math.ceil(leaseMs))),
+        doubles(renewals.map(({ progress }) => progress ?? null)),
+        ...endedArguments(renewals),
       ]);
       const results = renewals.map((): RenewResult => ({ ok: false }));
-      for (const row of rows) {
-        const one = asked[integer(row, 0) - 1];
-        if (one === undefined) continue;
-        // What somebody asked to cancel may be the item before this one.
-        const cancelRequested = flag(row, 1) && one.fence === one.renewal.lease.fence;
-        results[one.index] = { ok: true, since, cancelRequested };
-      }
+      for (const row of rows) results[integer(row, 0) - 1] = { ok: true, since, cancelRequested: flag(row, 1) };
       for (const [index, { lease }] of renewals.entries())
-        if (results[index]?.ok === false) this.#store.leases.refused(lease);
+        if (results[index]?.ok === false) this.#store.leases.over(lease);
       return results;
     });
   }
@@ -232,8 +222,6 @@ export class PostgresEngine implements Engine {
       if (paused) this.#store.leases.stop(queue.id);
       this.#store.changed(queue.id, row?.[0] === true);
     });
-    // Other processes hear of it when they ask for more: until then they may begin what they know of.
-    if (paused && key === undefined) await pause(systemClock, RUN_AHEAD_MS);
   }
 
   async deleteQueue({ queue: name, force }: DeleteQueueRequest): Promise<boolean> {

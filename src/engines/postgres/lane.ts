@@ -1,9 +1,5 @@
 import type { Payload } from "../../domain/payload.ts";
 import type { Settlement, SettleResult, Submission, SubmitResult } from "../../engine/port.ts";
-import type { Train } from "./train.ts";
-
-/** A lease that ends, or one on which its holder has gone on. */
-export type News = Settlement | Train;
 
 /** A call that waits for its answer. */
 interface Call<I, O> {
@@ -17,7 +13,7 @@ export interface SubmitCall extends Call<readonly Submission[], readonly SubmitR
   readonly kind: "submit";
 }
 
-export interface SettleCall extends Call<readonly News[], readonly SettleResult[]> {
+export interface SettleCall extends Call<readonly Settlement[], readonly SettleResult[]> {
   readonly kind: "settle";
 }
 
@@ -75,7 +71,7 @@ export class Lane {
     return new Promise((resolve, reject) => this.#add({ kind: "submit", input, resolve, reject }));
   }
 
-  settle(input: readonly News[]): Promise<readonly SettleResult[]> {
+  settle(input: readonly Settlement[]): Promise<readonly SettleResult[]> {
     return new Promise((resolve, reject) => this.#add({ kind: "settle", input, resolve, reject }));
   }
 
@@ -195,13 +191,13 @@ function weightOf(call: SubmitCall | SettleCall): number {
   let weight = 0;
   if (call.kind === "submit") for (const { payload } of call.input) weight += payload.body.length;
   else
-    for (const news of call.input)
-      if ("ending" in news) for (const one of [news, ...(news.ended ?? [])]) weight += resultOf(one)?.body.length ?? 0;
+    for (const { ended = [], ending } of call.input)
+      for (const one of [...ended, { ending }]) weight += resultOf(one)?.body.length ?? 0;
   return weight;
 }
 
 function itemsOf({ input }: SettleCall): number {
-  return input.reduce((sum, news) => sum + 1 + ("ending" in news ? (news.ended ?? []).length : 0), 0);
+  return input.reduce((sum, { ended = [] }) => sum + 1 + ended.length, 0);
 }
 
 function resultOf({ ending }: Pick<Settlement, "ending">): Payload | undefined {

@@ -6,7 +6,6 @@ import {
   describeFailure,
   isLostConnection,
   isWorthRepeating,
-  keyThatRunsAhead,
   queueThatIsGone,
 } from "./failure.ts";
 
@@ -58,8 +57,6 @@ export class Link {
   /** What the server says beside its answers, when a statement is over, and when nobody knows what became of one. */
   onNotice: (message: string) => void = () => undefined;
   onUnknown: () => void = () => undefined;
-  /** What to do before a statement is repeated that wanted to take something away from a key on which somebody runs ahead. */
-  onRunAhead: (key: number) => Promise<void> = () => Promise.resolve();
   /** What to tell whoever asked something of a queue that was deleted. */
   onQueueGone: (queue: number) => Error = (queue) => new QueueMissing(`number ${queue}`);
   onDone: () => void = () => undefined;
@@ -87,12 +84,6 @@ export class Link {
         if (isLostConnection(error)) {
           this.#drop(connection);
           this.onUnknown();
-        }
-        const key = keyThatRunsAhead(error);
-        if (key !== undefined) {
-          await this.onRunAhead(key);
-          repeats -= 1;
-          continue;
         }
         const gone = queueThatIsGone(error);
         if (gone !== undefined) throw this.onQueueGone(gone);

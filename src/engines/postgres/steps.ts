@@ -1,18 +1,15 @@
-import { type Clock, instant, pause } from "../../domain/clock.ts";
-import type { Settlement, SettleResult } from "../../engine/port.ts";
+import { type Clock, instant } from "../../domain/clock.ts";
+import type { Grant, Settlement, SettleResult } from "../../engine/port.ts";
 import { NO_CLAIM, type QueueClaims, type WaitingClaim } from "./claims.ts";
 import type { Due } from "./due.ts";
-import { type Given, readGrants } from "./grants.ts";
-import type { Lane, News, SettleCall } from "./lane.ts";
+import { readGrants } from "./grants.ts";
+import type { Lane, SettleCall } from "./lane.ts";
 import type { Leases } from "./leases.ts";
 import type { Link } from "./link.ts";
 import type { Queues } from "./queues.ts";
 import type { Rings } from "./rings.ts";
-import { integer } from "./rows.ts";
-import { LOOK_AGAIN_MS } from "./run-ahead.ts";
-import { endedArguments, firstOfEach, settleArguments, trainArguments } from "./settlements.ts";
-import { readAnswer, type StepAnswer, told } from "./step-answer.ts";
-import { type Report, Train } from "./train.ts";
+import { endedArguments, firstOfEach, settleArguments } from "./settlements.ts";
+import { readAnswer, type StepAnswer } from "./step-answer.ts";
 import type { Vacuum } from "./vacuum.ts";
 
 /** A server that gave no second connection is asked again after so long. */
@@ -47,35 +44,21 @@ export class Steps {
 
   /** For these, and for whoever waits for work. */
   async step(calls: readonly SettleCall[]): Promise<void> {
-    const news = calls.flatMap(({ input }) => input);
-    const claims = this.#nextClaims(news);
+    const settlements = calls.flatMap(({ input }) => input);
+    const claims = this.#nextClaims(settlements);
     const claim = claims?.first;
-    if (news.length > 0 || claim !== undefined) await this.#step(calls, news, claims, claim);
+    if (settlements.length > 0 || claim !== undefined) await this.#step(calls, settlements, claims, claim);
   }
 
   async stepBeside(calls: readonly SettleCall[]): Promise<void> {
-    const news = calls.flatMap(({ input }) => input);
-    await this.#step(calls, news, this.#claimsWhereFreed(news), undefined, this.#parts.beside);
+    const settlements = calls.flatMap(({ input }) => input);
+    await this.#step(calls, settlements, this.#claimsWhereFreed(settlements), undefined, this.#parts.beside);
   }
 
   get mayStepBeside(): boolean {
     for (const { ahead, asleep } of this.#parts.leases.claims.values())
       if (ahead.isQuick && !asleep) return this.#isBesideOpen();
     return false;
-  }
-
-  /**
-   * Nobody runs ahead on a key from now on, and soon it is known what was begun. This handle does not either, and says now what it has begun:
-   * while a call of its waits for that, its lane does nothing else.
-   */
-  async calm(key: number): Promise<void> {
-    const { link, schema, me, clock, leases } = this.#parts;
-    for (const queue of leases.claims.keys()) leases.stop(queue);
-    const begun = leases.trains().filter(({ hasNews }) => hasNews);
-    if (begun.length > 0) await this.#step([], begun, undefined, undefined);
-    const isKnown = begun.every(({ hasNews, isOver }) => isOver || !hasNews);
-    const [row] = await link.query("baton_calm", `SELECT ${schema}.calm($1, $2)`, [isKnown ? me : 0, key]);
-    await pause(clock, Math.min(row === undefined ? 0 : integer(row, 0), LOOK_AGAIN_MS));
   }
 
   close(): void {
@@ -93,22 +76,22 @@ export class Steps {
   }
 
   /** Of those who wait for work, whoever asks for the queue in which something is freed; or the first. */
-  #nextClaims(news: readonly News[]): QueueClaims | undefined {
-    const own = this.#claimsWhereFreed(news);
+  #nextClaims(settlements: readonly Settlement[]): QueueClaims | undefined {
+    const own = this.#claimsWhereFreed(settlements);
     if (own !== undefined && own.size > 0) return own;
     for (const claims of this.#parts.leases.claims.values()) if (claims.look && claims.size > 0) return claims;
     return own !== undefined && own.ahead.lack() > 0 && !this.#closed ? own : undefined;
   }
 
-  #claimsWhereFreed([first]: readonly News[]): QueueClaims | undefined {
+  #claimsWhereFreed([first]: readonly Settlement[]): QueueClaims | undefined {
     if (first === undefined) return undefined;
     const { queues, leases } = this.#parts;
-    return leases.claims.get(queues.known(first instanceof Train ? first.queue : first.lease.queue).id);
+    return leases.claims.get(queues.known(first.lease.queue).id);
   }
 
   async #step(
     calls: readonly SettleCall[],
-    news: readonly News[],
+    settlements: readonly Settlement[],
     claims: QueueClaims | undefined,
     claim: WaitingClaim | undefined,
     beside?: Link,
@@ -119,7 +102,6 @@ export class Steps {
     const request = claim?.request ?? claims?.ahead.request;
     let ordered = 0;
     if (claim !== undefined) claim.looking = true;
-    const { reports, settlements } = told(news);
     try {
       const unique = firstOfEach(settlements);
       if (claims !== undefined && request !== undefined) ordered = claims.ahead.order(request);
@@ -130,7 +112,6 @@ export class Steps {
       const values = [
         me,
         ...rings.take(),
-        ...trainArguments(reports),
         ...endedArguments(unique),
         ...settleArguments(unique),
         ...asked.values,
@@ -139,12 +120,12 @@ export class Steps {
       const places = values.map((_, index) => `$${index + 1}`).join(", ");
       const rows = await (beside ?? link).query("baton_step", `SELECT * FROM ${schema}.step(${places})`, values);
       const answer = readAnswer(rows);
-      this.#answerSettles(calls, reports, unique, answer);
+      this.#answerSettles(calls, unique, answer);
       for (const { queue, rung } of answer.work) changed(queue, rung);
       for (const { queue, rung } of answer.outcomes) ended(queue, rung);
       if (claims !== undefined && request !== undefined) {
         const grants = readGrants(claims.queue, rows, since);
-        for (const { grant } of grants) leases.unheard.heard(grant.lease);
+        for (const { lease } of grants) leases.unheard.heard(lease);
         if (grants.length > 0) got?.(grants.length);
         if (asked.wakesLast && grants.length > 0) claims.wakeUp();
         // Whoever asked may have been served by something else meanwhile.
@@ -155,10 +136,6 @@ export class Steps {
         this.#answerClaims(claims, claim, grants.slice(0, direct), asked.saysAsleep && grants.length === 0);
       }
     } catch (error) {
-      for (const { train } of reports) {
-        train.isReporting = false;
-        train.failed(error);
-      }
       for (const { reject } of calls) reject(error);
       if (request !== undefined) claims?.ahead.keep([], ordered, request);
       // Those who wait do so for the step that looks for them.
@@ -168,40 +145,13 @@ export class Steps {
     }
   }
 
-  #answerSettles(
-    calls: readonly SettleCall[],
-    reports: readonly Report[],
-    unique: readonly Settlement[],
-    answer: StepAnswer,
-  ): void {
+  #answerSettles(calls: readonly SettleCall[], unique: readonly Settlement[], answer: StepAnswer): void {
     const { leases, vacuum } = this.#parts;
     const settled = new Set<Settlement>(unique.filter((_, index) => !answer.lost.has(index + 1)));
-    this.#answerTrains(reports, answer, settled);
     for (const { lease } of unique) leases.over(lease);
     for (const { ended = [] } of settled) vacuum.note(1 + ended.length);
     for (const { input, resolve } of calls)
-      resolve(input.map((one): SettleResult => (one instanceof Train || settled.has(one) ? "settled" : "lost")));
-  }
-
-  #answerTrains(reports: readonly Report[], answer: StepAnswer, settled: ReadonlySet<Settlement>): void {
-    const { lane, leases, vacuum } = this.#parts;
-    const again: Train[] = [];
-    for (const report of reports) {
-      const { train, last, done } = report;
-      train.isReporting = false;
-      if (answer.lostTrains.has(train.key)) {
-        leases.loseTrain(train);
-        continue;
-      }
-      if (answer.halted.has(train.key)) train.stop();
-      leases.trainsOf(train.queue)?.reported(report, last !== undefined && settled.has(last) ? "settled" : "lost");
-      vacuum.note(done.length);
-      if (!train.isOver && train.hasNews) again.push(train);
-    }
-    if (again.length === 0) return;
-    for (const train of again) train.isReporting = true;
-    // Whoever asked hears of a failure from the train.
-    lane.settle(again).catch(() => undefined);
+      resolve(input.map((one): SettleResult => (settled.has(one) ? "settled" : "lost")));
   }
 
   /** What a look tells the next one. */
@@ -220,7 +170,7 @@ export class Steps {
   #answerClaims(
     claims: QueueClaims,
     claim: WaitingClaim | undefined,
-    grants: readonly Given[],
+    grants: readonly Grant[],
     saidAsleep: boolean,
   ): void {
     const { leases } = this.#parts;

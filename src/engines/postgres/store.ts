@@ -117,7 +117,6 @@ export class Store implements LaneWork {
     this.#outcomes = new Outcomes({ ...parts, inspection: this.inspection, waits, say });
     const again = (call: SubmitCall): void => void this.lane.call(() => this.submit([call]));
     this.#submitter = new Submitter({ ...parts, leases, again, ended: (queue) => ended(queue, false) });
-    link.onRunAhead = (key) => this.#steps.calm(key);
     for (const one of [link, beside])
       if (one !== undefined) {
         one.onUnknown = () => leases.unheard.suspect();

@@ -51,10 +51,10 @@ export class Taker {
     const item = { id, queue, key, level, payload, headers, submittedAt: at, attempt: 1 };
     this.#leases.unheard.heard(lease);
     if (this.#isLast) this.#claims.wakeUp();
-    const given = { grant: { lease, item }, cars: undefined };
+    const grant = { lease, item };
     // Whoever asked may have been served by something else meanwhile.
-    if (this.#claims.has(this.#claim)) this.#leases.answer(this.#claims, this.#claim, [given]);
-    else this.#claims.ahead.keep([given], 0, this.#claim.request);
+    if (this.#claims.has(this.#claim)) this.#leases.answer(this.#claims, this.#claim, [grant]);
+    else this.#claims.ahead.keep([grant], 0, this.#claim.request);
   }
 
   /** Nobody knows what became of the statement: the mark that somebody sleeps may be gone, and whoever does has to look for himself. */

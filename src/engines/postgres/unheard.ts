@@ -19,8 +19,6 @@ export interface UnheardParts {
   readonly schema: string;
   readonly me: number;
   readonly queues: Queues;
-  /** Somebody here has begun an item of the key under this fence, which the store hears of by and by. */
-  readonly runs: (queue: number, key: number, fence: number) => boolean;
   /** Runs a call while no other is under way, so that every lease of the store is either known here or unheard of. */
   readonly alone: <T>(run: () => Promise<T>) => Promise<T>;
   readonly giveBack: (leases: readonly Lease[]) => Promise<void>;
@@ -94,7 +92,7 @@ export class Unheard {
 
   /** By the timers, which every lease has: how many keys merely wait does not matter. */
   async #find(): Promise<readonly Lease[]> {
-    const { link, clock, schema, me, queues, runs } = this.#parts;
+    const { link, clock, schema, me, queues } = this.#parts;
     const since = instant(clock);
     const rows = await link.query(
       "baton_leases",
@@ -102,9 +100,7 @@ export class Unheard {
        CROSS JOIN LATERAL (SELECT * FROM ${schema}.key y WHERE y.id = d.kid AND y.state = ${LEASED} AND y.owner = $1 OFFSET 0) k`,
       [me],
     );
-    const unheard = rows.filter(
-      (row) => !this.#heard.has(integer(row, 1)) && !runs(integer(row, 2), integer(row, 0), integer(row, 1)),
-    );
+    const unheard = rows.filter((row) => !this.#heard.has(integer(row, 1)));
     return unheard.map((row) => ({
       queue: queues.byId(integer(row, 2))?.name ?? "",
       key: text(row, 3),

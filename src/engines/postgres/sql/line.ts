@@ -190,7 +190,7 @@ END`,
 DECLARE k ${s}.key;
 BEGIN
   UPDATE ${s}.key SET waiting = waiting + 1, lane[lvl + 1] = lane[lvl + 1] + 1, floors[lvl + 1] = least(floors[lvl + 1], o - 1),
-    backoff = backoff OR (state = ${LEASED} AND level = lvl AND (ord > o OR (ahead > 0 AND fence > o)))
+    backoff = backoff OR (state = ${LEASED} AND level = lvl AND ord > o)
   WHERE id = kid RETURNING * INTO k;
   PERFORM ${s}.count(me, k.queue, lvl, 1, 0, 0, 0);
   IF k.state = ${IDLE} OR (k.state <> ${LEASED} AND lvl < k.level) THEN RETURN ${s}.elect(kid); END IF;

@@ -1,5 +1,5 @@
 import { AT_A_TIME } from "./delayed.ts";
-import { answerKnownId, assertSettled, BLOCKED, define, IDLE, LEASED, NOW, READY } from "./functions.ts";
+import { answerKnownId, BLOCKED, define, IDLE, LEASED, NOW, READY } from "./functions.ts";
 import { countInPlace } from "./line.ts";
 import { lastCovered } from "./runs.ts";
 
@@ -22,7 +22,6 @@ DECLARE k ${s}.key; last bigint; now bigint := ${NOW}; ids text[]; lvls integer[
 BEGIN
   SELECT * INTO k FROM ${s}.key WHERE id = kid;
   last := coalesce(${lastCovered(s, "k")}, k.ord);
-  ${assertSettled("k")}
   -- All at once: a row of the key and one of the counter for each item would be walked over by the next.
   WITH stood AS (
     DELETE FROM ${s}.item WHERE key = kid AND NOT (k.state = ${LEASED} AND NOT k.held AND level = k.level AND ord BETWEEN k.ord AND last)
