@@ -1,6 +1,5 @@
 import type { Clock } from "../../domain/clock.ts";
-import type { ClaimRequest, Grant, Lease } from "../../engine/port.ts";
-import { Ahead } from "./ahead.ts";
+import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { bigints } from "./arrays.ts";
 import type { Row } from "./link.ts";
 import type { DeclaredQueue } from "./queues.ts";
@@ -24,11 +23,8 @@ export interface AskedFor {
   readonly wakesLast: boolean;
 }
 
-export const NO_CLAIM: AskedFor = {
-  values: [null, null, 0, 0, 0, 0, null, false, false, 1],
-  saysAsleep: false,
-  wakesLast: false,
-};
+/** Where nobody asks. */
+export const NO_CLAIM: AskedFor["values"] = [null, null, 0, 0, 0, 0, null, false, false, 1];
 
 /** How often a look begins further back than the last ones found something. */
 const BACK_LOOK_EVERY_MS = 250;
@@ -82,11 +78,6 @@ class Beginnings {
     return this.#far;
   }
 
-  /** For a look beside another one: it neither goes back nor tells anything. */
-  get near(): Places {
-    return this.#near;
-  }
-
   /** The lowest places that a look saw; undefined where it saw none. */
   learn(now: number, seen: readonly (number | undefined)[]): void {
     if (!this.#isBack) return;
@@ -117,14 +108,10 @@ export class QueueClaims {
   #strict = 0;
   #passedMs = FIRST_PASSED_MS;
   readonly #beginnings: Beginnings;
-  /** What was handed out before it was asked for. */
-  readonly ahead: Ahead;
-
-  constructor(queue: DeclaredQueue, clock: Clock, giveBack: (leases: readonly Lease[]) => void) {
+  constructor(queue: DeclaredQueue, clock: Clock) {
     this.queue = queue;
     this.#clock = clock;
     this.#beginnings = new Beginnings(queue.levels.length);
-    this.ahead = new Ahead(clock, giveBack);
   }
 
   get size(): number {
@@ -192,16 +179,13 @@ export class QueueClaims {
     return [...this.#waiting];
   }
 
-  /** Nobody may be waiting for it: then nobody goes to sleep over it either. */
-  asked(claim: WaitingClaim | undefined, request: ClaimRequest, ordered: number, isBeside: boolean): AskedFor {
-    const { worker, leaseMs, patienceMs, items = 1 } = request;
-    const most = (claim?.request.max ?? 0) + ordered;
+  asked({ request }: WaitingClaim): AskedFor {
+    const { worker, max, leaseMs, patienceMs, items = 1 } = request;
     const patience = Math.min(Math.ceil(patienceMs), Number.MAX_SAFE_INTEGER);
-    const { near } = this.#beginnings;
-    const bounds = bigints(isBeside ? near : this.#beginnings.next(this.#clock.monotonic(), this.asleep));
-    const saysAsleep = claim !== undefined && !this.asleep;
-    const wakesLast = claim !== undefined && this.asleep && this.size === 1;
-    const who = [this.queue.id, worker, most, Math.ceil(leaseMs), patience, this.#strict, bounds];
+    const bounds = bigints(this.#beginnings.next(this.#clock.monotonic(), this.asleep));
+    const saysAsleep = !this.asleep;
+    const wakesLast = this.asleep && this.size === 1;
+    const who = [this.queue.id, worker, max, Math.ceil(leaseMs), patience, this.#strict, bounds];
     return { values: [...who, saysAsleep, wakesLast, items], saysAsleep, wakesLast };
   }
 

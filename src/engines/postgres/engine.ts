@@ -68,7 +68,6 @@ export class PostgresEngine implements Engine {
 
   private constructor(
     link: Link,
-    beside: Link | undefined,
     connections: Connections,
     schema: string,
     me: number,
@@ -79,7 +78,6 @@ export class PostgresEngine implements Engine {
     this.#me = me;
     this.#store = new Store({
       link,
-      beside,
       connections,
       clock: systemClock,
       schema,
@@ -92,15 +90,12 @@ export class PostgresEngine implements Engine {
 
   static async open(connections: Connections, options: StoreOptions): Promise<PostgresEngine> {
     const schema = checkSchema(options.schema ?? DEFAULT_SCHEMA);
-    const newLink = (): Link => new Link(connections, (client) => prepare(client, schema, connections.where, options));
-    const link = newLink();
-    // What other carriers tell is told after each statement of one connection.
-    const beside = connections.areOurs && options.wake === undefined ? newLink() : undefined;
+    const link = new Link(connections, (client) => prepare(client, schema, connections.where, options));
     try {
       await link.open();
       const [row] = await link.query("baton_handle", `SELECT nextval('${schema}.number')`, []);
       const me = row === undefined ? 0 : integer(row, 0);
-      const engine = new PostgresEngine(link, beside, connections, schema, me, options.wake);
+      const engine = new PostgresEngine(link, connections, schema, me, options.wake);
       await engine.#store.listen();
       return engine;
     } catch (error) {
@@ -171,10 +166,10 @@ export class PostgresEngine implements Engine {
     this.#store.assertOpen();
     for (const { lease } of settlements) keyOf(lease);
     // Of a queue that was never declared here there are no leases.
-    const isKnown = settlements.map(({ lease }) => this.#store.queues.has(lease.queue));
-    const results = await this.#store.settle(settlements.filter((_, index) => isKnown[index]));
-    let next = 0;
-    return isKnown.map((known) => (known ? (results[next++] ?? "lost") : "lost"));
+    const known = settlements.filter(({ lease }) => this.#store.queues.has(lease.queue));
+    const results = known.length === 0 ? [] : await this.#store.lane.settle(known);
+    const byLease = new Map(known.map((settlement, index) => [settlement, results[index] ?? "lost"]));
+    return settlements.map((settlement) => byLease.get(settlement) ?? "lost");
   }
 
   async find({ queue, id }: ItemRequest): Promise<ItemReport | undefined> {
@@ -219,7 +214,6 @@ export class PostgresEngine implements Engine {
         key ?? null,
         paused,
       ]);
-      if (paused) this.#store.leases.stop(queue.id);
       this.#store.changed(queue.id, row?.[0] === true);
     });
   }

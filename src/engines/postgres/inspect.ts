@@ -11,11 +11,11 @@ import type {
 import { readAttempts, soFar, withAttempts } from "../../engine/attempts.ts";
 import { readFailure } from "../../engine/stored-json.ts";
 import { payloadOf } from "./bodies.ts";
-import { givenId } from "./grants.ts";
 import type { Link, Row } from "./link.ts";
 import type { DeclaredQueue } from "./queues.ts";
 import { flag, integer, numbers, optionalInteger, optionalText, text, texts } from "./rows.ts";
 import { BLOCKED, IDLE, LEASED, NOW, READY } from "./sql/functions.ts";
+import { givenId } from "./step-answer.ts";
 
 const RECEIPT = "r.state, r.ended, r.attempt, r.result_type, r.result, r.result_bytes, r.failure, r.missing, r.tried";
 

@@ -31,9 +31,6 @@ export interface LaneWork {
   step(calls: readonly SettleCall[]): Promise<void>;
   /** Somebody waits who should be served now. */
   readonly hasWaiting: boolean;
-  /** Ends leases while a step is under way, on a connection of its own. */
-  stepBeside(calls: readonly SettleCall[]): Promise<void>;
-  readonly mayStepBeside: boolean;
   /** Nothing is left to do for the moment. */
   rest(): Promise<void>;
 }
@@ -42,13 +39,10 @@ export interface LaneWork {
 const MOST_TOGETHER = 1_000;
 /** And so much of what they carry: each byte is several times in memory until it is sent, and everybody waits for all of it. */
 const MOST_CHARACTERS = 4 * 1024 * 1024;
-/** So many leases that end are worth a step beside another: with fewer, each of the two would cost more than they gain. */
-const WORTH_A_STEP = 48;
 
 /**
  * Calls of one handle, which take effect in the order in which they were made. Those of one turn of the event loop, and those that come
- * while a transaction is under way, share the next one: group commit. Leases end independently of one another, so when many end at once,
- * two transactions do that side by side; everything else has the lane to itself.
+ * while a transaction is under way, share the next one: group commit.
  */
 export class Lane {
   readonly #work: LaneWork;
@@ -56,10 +50,7 @@ export class Lane {
   readonly #quiet: (() => void)[] = [];
   #isAwake = false;
   #isPlanned = false;
-  /** Nothing else may begin. */
-  #isAlone = false;
-  #isStepping = false;
-  #isBeside = false;
+  #isBusy = false;
   /** Those who wait for work are served before what comes next. */
   #servesFirst = false;
 
@@ -83,12 +74,12 @@ export class Lane {
   /** Somebody waits to be served. */
   nudge(): void {
     this.#isAwake = true;
-    if (this.#isPlanned || (this.#isStepping && this.#isBeside) || this.#isAlone) return;
+    if (this.#isPlanned || this.#isBusy) return;
     this.#isPlanned = true;
     // At the end of the turn: whatever else is asked for in it goes along.
     setImmediate(() => {
       this.#isPlanned = false;
-      this.#go();
+      void this.#go();
     });
   }
 
@@ -103,26 +94,20 @@ export class Lane {
     this.nudge();
   }
 
-  /** Begins whatever can begin now. */
-  #go(): void {
-    if (this.#isAlone) return;
-    const kind = this.#tasks[0]?.kind;
-    const { hasWaiting } = this.#work;
-    if (kind !== undefined && kind !== "settle" && !(this.#servesFirst && hasWaiting)) {
-      if (!this.#isStepping && !this.#isBeside) void this.#alone(() => this.#next(kind));
-    } else if (!this.#isStepping) {
-      if (kind === "settle" || hasWaiting) void this.#step();
-      else if (!this.#isBeside) void this.#alone(() => this.#rest());
-    } else if (!this.#isBeside && kind === "settle" && this.#work.mayStepBeside) {
-      if (this.#gathered() >= WORTH_A_STEP) void this.#stepBeside();
+  /** Does what is asked for until nothing is left. */
+  async #go(): Promise<void> {
+    this.#isBusy = true;
+    while (this.#isAwake) {
+      const kind = this.#tasks[0]?.kind;
+      const { hasWaiting } = this.#work;
+      if (kind === "settle" || (hasWaiting && (kind === undefined || this.#servesFirst))) {
+        this.#servesFirst = false;
+        // Those who wait for work are served along with what frees keys, or else by themselves.
+        await this.#work.step(this.#take("settle"));
+      } else if (kind === undefined) await this.#rest();
+      else await this.#next(kind);
     }
-  }
-
-  async #alone(run: () => Promise<void>): Promise<void> {
-    this.#isAlone = true;
-    await run();
-    this.#isAlone = false;
-    if (this.#isAwake) this.#go();
+    this.#isBusy = false;
   }
 
   async #next(kind: "submit" | "plain"): Promise<void> {
@@ -140,32 +125,6 @@ export class Lane {
     if (this.#tasks.length > 0 || this.#work.hasWaiting) return;
     this.#isAwake = false;
     for (const quiet of this.#quiet.splice(0)) quiet();
-  }
-
-  /** Those who wait for work are served along with what frees keys, or else by themselves. */
-  async #step(): Promise<void> {
-    this.#isStepping = true;
-    this.#servesFirst = false;
-    await this.#work.step(this.#take("settle"));
-    this.#isStepping = false;
-    this.#go();
-  }
-
-  async #stepBeside(): Promise<void> {
-    this.#isBeside = true;
-    await this.#work.stepBeside(this.#take("settle"));
-    this.#isBeside = false;
-    this.#go();
-  }
-
-  /** How many leases could end now. */
-  #gathered(): number {
-    let size = 0;
-    for (const task of this.#tasks) {
-      if (task.kind !== "settle") break;
-      size += task.input.length;
-    }
-    return size;
   }
 
   /** The first in line, as long as they are of one kind, and not too many or too large. One call is never divided: it has one answer. */

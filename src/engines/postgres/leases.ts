@@ -1,11 +1,10 @@
 import { type Clock, pause } from "../../domain/clock.ts";
-import type { ClaimRequest, Grant, Lease, Settlement, SettleResult } from "../../engine/port.ts";
+import type { ClaimRequest, Grant, Lease } from "../../engine/port.ts";
 import { HeldLeases } from "../../engine/held-leases.ts";
 import { QueueClaims, type WaitingClaim } from "./claims.ts";
 import type { Lane } from "./lane.ts";
 import type { Link } from "./link.ts";
 import type { DeclaredQueue, Queues } from "./queues.ts";
-import { asksForRuns } from "./run-ahead.ts";
 import { Unheard } from "./unheard.ts";
 
 /** What could not be given back is given back again after so long: the server is away, or a connection was lost. */
@@ -44,41 +43,24 @@ export class Leases {
   claimsOf(queue: DeclaredQueue): QueueClaims {
     let claims = this.claims.get(queue.id);
     if (claims === undefined) {
-      claims = new QueueClaims(queue, this.#parts.clock, (leases) => void this.#giveBack(leases));
+      claims = new QueueClaims(queue, this.#parts.clock);
       this.claims.set(queue.id, claims);
     }
     return claims;
-  }
-
-  /** Whoever waits gets what is kept. */
-  serve(claims: QueueClaims): void {
-    for (const claim of claims.all()) {
-      const { request } = claim;
-      if (request.signal.aborted || asksForRuns(request)) continue;
-      const kept = claims.ahead.take(request);
-      if (kept.length > 0) this.answer(claims, claim, kept);
-    }
   }
 
   /** What a step found for one who waits. */
   answer(claims: QueueClaims, claim: WaitingClaim, grants: readonly Grant[]): void {
     const { request, resolve } = claim;
     claims.remove(claim);
-    for (const { lease } of grants) this.#held.add(lease, request.lost);
-    if (!asksForRuns(request)) claims.ahead.gave(grants[0]);
+    for (const { lease } of grants) this.took(lease, request.lost);
     resolve(grants);
   }
 
-  /** A hold. */
+  /** Somebody here has it now. */
   took(lease: Lease, lost: ClaimRequest["lost"]): void {
     this.unheard.heard(lease);
     this.#held.add(lease, lost);
-  }
-
-  settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
-    if (settlements.length === 0) return Promise.resolve([]);
-    for (const { ahead } of this.claims.values()) ahead.end(settlements);
-    return this.#parts.lane.settle(settlements);
   }
 
   /** It was settled, or its holder was told that it is lost. */
@@ -100,19 +82,13 @@ export class Leases {
     if (lease !== undefined) this.#held.doubt(lease);
   }
 
-  /** Nobody gets any more what was handed out ahead in the queue. */
-  stop(queue: number): void {
-    this.claims.get(queue)?.ahead.giveBack();
-  }
-
   get isClosed(): boolean {
     return this.#closed;
   }
 
   close(): void {
     this.#closed = true;
-    for (const [queue, claims] of this.claims) {
-      this.stop(queue);
+    for (const claims of this.claims.values()) {
       for (const claim of claims.all()) {
         if (claim.looking) continue;
         claims.remove(claim);
@@ -121,7 +97,7 @@ export class Leases {
     }
   }
 
-  /** Nobody came for these, or nobody should start them any more. Nobody else would give them back before they run out. */
+  /** Nobody heard of these, and nobody else would give them back before they run out. */
   async #giveBack(leases: readonly Lease[]): Promise<void> {
     for (;;) {
       try {

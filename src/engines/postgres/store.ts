@@ -8,8 +8,6 @@ import type {
   Lease,
   Outcome,
   OutcomeRequest,
-  Settlement,
-  SettleResult,
 } from "../../engine/port.ts";
 import type { Wake } from "../../wake/wake.ts";
 import { answered } from "./answered.ts";
@@ -26,7 +24,6 @@ import type { Connections, Link } from "./link.ts";
 import { Outcomes } from "./outcomes.ts";
 import { type DeclaredQueue, Queues } from "./queues.ts";
 import { Rings } from "./rings.ts";
-import { asksForRuns } from "./run-ahead.ts";
 import { channelOf } from "./schema.ts";
 import { Steps } from "./steps.ts";
 import { Submitter } from "./submitter.ts";
@@ -44,8 +41,6 @@ const DEAF_LOOK_EVERY_MS = 250;
 
 export interface StoreParts {
   readonly link: Link;
-  /** For steps beside others, where there may be a second connection. */
-  readonly beside: Link | undefined;
   readonly connections: Connections;
   readonly clock: Clock;
   readonly schema: string;
@@ -86,7 +81,7 @@ export class Store implements LaneWork {
   #closed = false;
 
   constructor(given: StoreParts) {
-    const { link, beside, connections, clock, schema } = given;
+    const { link, connections, clock, schema } = given;
     this.#parts = given;
     this.#lookedAt = clock.monotonic();
     this.queues = new Queues(link, schema);
@@ -110,18 +105,15 @@ export class Store implements LaneWork {
       failed: () => this.#lookForWork(),
     });
     const { leases, due } = this;
-    this.#steps = new Steps({ ...parts, beside, leases, due, vacuum: this.#vacuum, ended });
+    this.#steps = new Steps({ ...parts, leases, due, vacuum: this.#vacuum, ended });
     const waits = (): void => this.#watch();
     this.#holds = new Holds({ ...parts, leases, due, waits });
     const say = (queue: number, asleep: boolean): Promise<void> => this.#sleep(queue, 1, asleep);
     this.#outcomes = new Outcomes({ ...parts, inspection: this.inspection, waits, say });
     const again = (call: SubmitCall): void => void this.lane.call(() => this.submit([call]));
     this.#submitter = new Submitter({ ...parts, leases, again, ended: (queue) => ended(queue, false) });
-    for (const one of [link, beside])
-      if (one !== undefined) {
-        one.onUnknown = () => leases.unheard.suspect();
-        one.onQueueGone = (queue) => this.queues.miss(queue);
-      }
+    link.onUnknown = () => leases.unheard.suspect();
+    link.onQueueGone = (queue) => this.queues.miss(queue);
     const missed = (): void => this.#lookEverywhere();
     this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal), missed);
     this.#foreign = given.wake === undefined ? undefined : this.#hearFrom(given.wake);
@@ -164,7 +156,6 @@ export class Store implements LaneWork {
   }
 
   #claim(claims: QueueClaims, request: ClaimRequest): Promise<readonly Grant[]> {
-    if (!asksForRuns(request)) claims.ahead.ask(request);
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
         if (!waiting.looking && claims.remove(waiting)) resolve([]);
@@ -177,13 +168,7 @@ export class Store implements LaneWork {
       claims.add(waiting);
       this.#watch();
       this.lane.nudge();
-      // What it settles in the same turn it may go on with: that comes before what is kept for it.
-      queueMicrotask(() => this.leases.serve(claims));
     });
-  }
-
-  settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
-    return this.leases.settle(settlements);
   }
 
   async hold(request: HoldRequest): Promise<Lease | undefined> {
@@ -255,14 +240,6 @@ export class Store implements LaneWork {
     await this.#serveOthers();
   }
 
-  get mayStepBeside(): boolean {
-    return this.#steps.mayStepBeside;
-  }
-
-  async stepBeside(calls: readonly SettleCall[]): Promise<void> {
-    await this.#steps.stepBeside(calls);
-  }
-
   /** What carries signals in place of NOTIFY. */
   async wakeFinding(): Promise<Finding | undefined> {
     return await this.#parts.wake?.check();
@@ -303,7 +280,7 @@ export class Store implements LaneWork {
 
   /** @param late what is not done by then is cut off */
   async close(late: Promise<unknown>): Promise<void> {
-    const { link, beside, connections } = this.#parts;
+    const { link, connections } = this.#parts;
     this.#closed = true;
     this.#lookTimer?.cancel();
     this.due.close();
@@ -316,7 +293,6 @@ export class Store implements LaneWork {
     this.#bell.close();
     this.#vacuum.cutOff();
     link.close();
-    beside?.close();
     await connections.close();
   }
 
