@@ -230,7 +230,10 @@ test("workers whose connections die all the time keep the order of every key", {
   assert.ok(kills > 0);
   await Promise.all(workers.map((worker) => worker.stop()));
   assert.deepEqual(early, []);
-  assert.deepEqual([...begun.values()], Array.from({ length: KEYS }, () => EACH));
+  assert.deepEqual(
+    [...begun.values()],
+    Array.from({ length: KEYS }, () => EACH),
+  );
   const report = await queues[0]?.status();
   assert.deepEqual([report?.waiting, report?.running, report?.dead], [0, 0, 0]);
   await Promise.all(batons.map((baton) => baton.close()));

@@ -78,6 +78,10 @@ class Beginnings {
     return this.#far;
   }
 
+  get near(): Places {
+    return this.#near;
+  }
+
   /** The lowest places that a look saw; undefined where it saw none. */
   learn(now: number, seen: readonly (number | undefined)[]): void {
     if (!this.#isBack) return;
@@ -108,6 +112,7 @@ export class QueueClaims {
   #strict = 0;
   #passedMs = FIRST_PASSED_MS;
   readonly #beginnings: Beginnings;
+
   constructor(queue: DeclaredQueue, clock: Clock) {
     this.queue = queue;
     this.#clock = clock;
@@ -145,8 +150,9 @@ export class QueueClaims {
     this.look = true;
   }
 
+  /** The first for which nobody is looking. */
   get first(): WaitingClaim | undefined {
-    return this.#waiting[0];
+    return this.#waiting.find(({ looking }) => !looking);
   }
 
   add(claim: WaitingClaim): void {
@@ -166,10 +172,11 @@ export class QueueClaims {
     return this.#waiting.includes(claim);
   }
 
-  /** Whoever waits should know why nothing comes; they ask again. */
+  /** Whoever waits should know why nothing comes; they ask again. Another look that is under way has an answer of its own. */
   fail(error: unknown): void {
     this.asleep = false;
     for (const claim of this.all()) {
+      if (claim.looking) continue;
       this.remove(claim);
       claim.reject(error);
     }
@@ -179,11 +186,13 @@ export class QueueClaims {
     return [...this.#waiting];
   }
 
-  asked({ request }: WaitingClaim): AskedFor {
+  /** @param isBeside beside another look: this one neither begins further back nor says that somebody sleeps */
+  asked({ request }: WaitingClaim, isBeside: boolean): AskedFor {
     const { worker, max, leaseMs, patienceMs, items = 1 } = request;
     const patience = Math.min(Math.ceil(patienceMs), Number.MAX_SAFE_INTEGER);
-    const bounds = bigints(this.#beginnings.next(this.#clock.monotonic(), this.asleep));
-    const saysAsleep = !this.asleep;
+    const { near } = this.#beginnings;
+    const bounds = bigints(isBeside ? near : this.#beginnings.next(this.#clock.monotonic(), this.asleep));
+    const saysAsleep = !this.asleep && !isBeside;
     const wakesLast = this.asleep && this.size === 1;
     const who = [this.queue.id, worker, max, Math.ceil(leaseMs), patience, this.#strict, bounds];
     return { values: [...who, saysAsleep, wakesLast, items], saysAsleep, wakesLast };

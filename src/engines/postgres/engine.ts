@@ -35,6 +35,7 @@ import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
 import { bigints, doubles } from "./arrays.ts";
+import { Beside } from "./beside.ts";
 import { check } from "./check.ts";
 import { type Connections, Link, type Row } from "./link.ts";
 import { StoreFailure, UndecidedId } from "./failure.ts";
@@ -44,8 +45,7 @@ import { flag, integer, text } from "./rows.ts";
 import { migrate } from "./schema.ts";
 import { endedArguments, keyOf } from "./settlements.ts";
 import { PLANNING } from "./sql/functions.ts";
-import { Store } from "./store.ts";
-import type { Wake } from "../../wake/wake.ts";
+import { Store, type StoreParts } from "./store.ts";
 import { submitWithin } from "./within.ts";
 
 const REVIVED_AT_A_TIME = 500;
@@ -59,43 +59,34 @@ export class PostgresEngine implements Engine {
   readonly transactions = true;
   readonly runs = true;
   readonly #link: Link;
-  readonly #schema: string;
   readonly #me: number;
   readonly #store: Store;
   /** What locks are kept in. */
   readonly register: Register;
   readonly #locks: Locks;
 
-  private constructor(
-    link: Link,
-    connections: Connections,
-    schema: string,
-    me: number,
-    wake: Wake | undefined,
-  ) {
-    this.#link = link;
-    this.#schema = schema;
-    this.#me = me;
-    this.#store = new Store({
-      link,
-      connections,
-      clock: systemClock,
-      schema,
-      me,
-      ...(wake === undefined ? {} : { wake }),
-    });
-    this.register = new PostgresRegister(this.#store, link, schema, me);
+  private constructor(parts: StoreParts) {
+    this.#link = parts.link;
+    this.#me = parts.me;
+    this.#store = new Store(parts);
+    this.register = new PostgresRegister(this.#store, parts.link, parts.me);
     this.#locks = locksOnRegister({ name: "postgres", register: this.register, newId: randomUUID });
   }
 
   static async open(connections: Connections, options: StoreOptions): Promise<PostgresEngine> {
     const schema = checkSchema(options.schema ?? DEFAULT_SCHEMA);
-    const link = new Link(connections, (client) => prepare(client, schema, connections.where, options));
+    const { wake } = options;
+    const clock = systemClock;
+    const newLink = (): Link =>
+      new Link(connections, schema, (client) => prepare(client, schema, connections.where, options));
+    const link = newLink();
+    // What other carriers tell is told after each statement of one connection.
+    const beside = connections.areOurs && wake === undefined ? new Beside(newLink(), clock) : undefined;
     try {
       await link.open();
       const [row] = await link.query("baton_handle", `SELECT nextval('${schema}.number')`, []);
       const me = row === undefined ? 0 : integer(row, 0);
-      const engine = new PostgresEngine(link, connections, schema, me, options.wake);
+      const engine = new PostgresEngine({ link, beside, connections, clock, me, wake });
       await engine.#store.listen();
       return engine;
     } catch (error) {
@@ -116,7 +107,7 @@ export class PostgresEngine implements Engine {
     if (submissions.some((submission) => submission.transaction !== transaction))
       throw new InvalidInput("transaction", "several", "one transaction for all submissions of a call");
     if (transaction !== undefined)
-      return await submitWithin(transaction, this.#schema, this.#store.queues, submissions);
+      return await submitWithin(transaction, this.#link.schema, this.#store.queues, submissions);
     for (const { queue } of submissions) this.#store.queues.get(queue);
     return await this.#store.lane.submit(submissions);
   }
@@ -151,13 +142,9 @@ export class PostgresEngine implements Engine {
   }
 
   async #renewed(renewals: readonly Renewal[], values: readonly unknown[]): Promise<readonly Row[]> {
-    const s = this.#schema;
     const runs = renewals.filter(({ ended }) => ended !== undefined);
-    if (runs.length === 0)
-      return await this.#link.query("baton_renew", `SELECT * FROM ${s}.renew($1, $2, $3, $4)`, values.slice(0, 4));
-    const places = Array.from({ length: 12 }, (_, index) => `$${index + 1}`).join(", ");
-    const statement = `SELECT * FROM ${s}.renew_runs(${places})`;
-    const rows = await this.#link.query("baton_renew_runs", statement, [this.#me, ...values]);
+    if (runs.length === 0) return await this.#link.call("renew", ...values.slice(0, 4));
+    const rows = await this.#link.call("renew_runs", this.#me, ...values);
     for (const { lease } of runs) this.#store.ended(this.#store.queues.known(lease.queue).id, false);
     return rows;
   }
@@ -193,11 +180,7 @@ export class PostgresEngine implements Engine {
   async cancel({ queue: name, id }: ItemRequest): Promise<CancelResult> {
     return await this.#call(async () => {
       const queue = await this.#store.queues.assertThere(name);
-      const [row] = await this.#link.query("baton_cancel", `SELECT * FROM ${this.#schema}.cancel($1, $2, $3)`, [
-        this.#me,
-        queue.id,
-        id,
-      ]);
+      const [row] = await this.#link.call("cancel", this.#me, queue.id, id);
       const result = row === undefined ? "missing" : text(row, 0);
       if (row !== undefined && !flag(row, 1)) this.#store.changed(queue.id, false);
       if (result === "cancelled") this.#store.ended(queue.id, false);
@@ -208,12 +191,7 @@ export class PostgresEngine implements Engine {
   async pause({ queue: name, key, paused }: PauseRequest): Promise<void> {
     await this.#call(async () => {
       const queue = await this.#store.queues.assertThere(name);
-      const [row] = await this.#link.query("baton_pause", `SELECT ${this.#schema}.pause($1, $2, $3, $4)`, [
-        this.#me,
-        queue.id,
-        key ?? null,
-        paused,
-      ]);
+      const [row] = await this.#link.call("pause", this.#me, queue.id, key ?? null, paused);
       this.#store.changed(queue.id, row?.[0] === true);
     });
   }
@@ -228,14 +206,8 @@ export class PostgresEngine implements Engine {
 
   async #deleted(name: string, force: boolean): Promise<Row | undefined> {
     return await this.#call(async () => {
-      const statement = `SELECT * FROM ${this.#schema}.delete_queue($1, $2, $3, $4)`;
       try {
-        const [found] = await this.#link.query("baton_delete_queue", statement, [
-          this.#me,
-          name,
-          force,
-          DELETE_PATIENCE,
-        ]);
+        const [found] = await this.#link.call("delete_queue", this.#me, name, force, DELETE_PATIENCE);
         if (found !== undefined && found[1] === true) this.#store.deleted(integer(found, 0));
         return found;
       } catch (error) {
@@ -274,11 +246,8 @@ export class PostgresEngine implements Engine {
     for (;;) {
       const step = await this.#call(async () => {
         const queue = await this.#store.queues.assertThere(name);
-        const [row] = await this.#link.query(
-          "baton_revive",
-          `SELECT * FROM ${this.#schema}.revive($1, $2, $3, $4, $5)`,
-          [this.#me, queue.id, ids === undefined ? null : [...ids], action === "retry", upTo],
-        );
+        const chosen = ids === undefined ? null : [...ids];
+        const [row] = await this.#link.call("revive", this.#me, queue.id, chosen, action === "retry", upTo);
         if (row === undefined) throw new Error("The store answered nothing.");
         this.#store.changed(queue.id, flag(row, 2));
         return { count: integer(row, 0), last: integer(row, 1) };
@@ -290,7 +259,7 @@ export class PostgresEngine implements Engine {
   }
 
   async check(): Promise<readonly Finding[]> {
-    const findings = await this.#call(() => check(this.#link, this.#schema));
+    const findings = await this.#call(() => check(this.#link, this.#link.schema));
     const wake = await this.#store.wakeFinding();
     return wake === undefined ? findings : [...findings, wake];
   }

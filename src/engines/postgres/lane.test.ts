@@ -21,12 +21,16 @@ const submission: Submission = {
   keepMs: 0,
 };
 
+/** Worth a step beside another. */
+const MANY = 50;
+
 /** Notes what begins, and lets it end when it is told to. */
 class Watched implements LaneWork {
   readonly begun: string[] = [];
   /** How many each call had, by statement. */
   readonly submitted: (readonly number[])[] = [];
   readonly #open = new Map<string, () => void>();
+  mayStepBeside = true;
   hasWaiting = false;
   rests = 0;
 
@@ -39,6 +43,10 @@ class Watched implements LaneWork {
   async step(calls: readonly SettleCall[]): Promise<void> {
     this.hasWaiting = false;
     await this.#run("step", calls);
+  }
+
+  stepBeside(leases: number, take: () => readonly SettleCall[]): Promise<void> | undefined {
+    return this.mayStepBeside && leases >= MANY ? this.#run("beside", take()) : undefined;
   }
 
   async rest(): Promise<void> {
@@ -77,16 +85,28 @@ function stage(): Stage {
   return { work, lane, settle };
 }
 
-test("what ends while a step is under way waits for the next", async () => {
+test("many that end while a step is under way get a step beside it; few wait for the next", async () => {
   const { work, settle } = stage();
   await settle(10);
   await settle(10);
-  await settle(60);
   assert.deepEqual(work.begun, ["step 10"]);
+  await settle(60);
+  assert.deepEqual(work.begun, ["step 10", "beside 70"]);
+  await settle(100);
+  assert.deepEqual(work.begun, ["step 10", "beside 70"], "two at a time");
   await work.end("step");
-  assert.deepEqual(work.begun, ["step 10", "step 70"]);
+  assert.deepEqual(work.begun, ["step 10", "beside 70", "step 100"]);
+  await work.end("beside");
   await work.end("step");
   assert.equal(work.rests, 1);
+});
+
+test("without a second connection everything waits for its turn", async () => {
+  const { work, settle } = stage();
+  work.mayStepBeside = false;
+  await settle(10);
+  await settle(100);
+  assert.deepEqual(work.begun, ["step 10"]);
 });
 
 test("what is asked for after leases have ended waits until they have", async () => {
@@ -96,11 +116,11 @@ test("what is asked for after leases have ended waits until they have", async ()
   void lane.submit([]);
   await settle(60);
   await work.end("step");
-  assert.deepEqual(work.begun, ["step 10", "step 60"]);
-  await work.end("step");
-  assert.deepEqual(work.begun, ["step 10", "step 60", "submit"]);
+  assert.deepEqual(work.begun, ["step 10", "beside 60"], "one of the two is still under way");
+  await work.end("beside");
+  assert.deepEqual(work.begun, ["step 10", "beside 60", "submit"]);
   await work.end("submit");
-  assert.deepEqual(work.begun, ["step 10", "step 60", "submit", "step 60"]);
+  assert.deepEqual(work.begun, ["step 10", "beside 60", "submit", "step 60"]);
 });
 
 test("whoever waits is served between two submissions", async () => {
@@ -125,7 +145,7 @@ test("quiet is when nothing is under way any more", async () => {
   void lane.quiet().then(() => (isQuiet = true));
   await work.end("step");
   assert.equal(isQuiet, false, "the lane has still something to do");
-  await work.end("step");
+  await work.end("beside");
   assert.equal(isQuiet, true, "the lane has come to rest");
 });
 

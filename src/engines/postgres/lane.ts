@@ -31,6 +31,8 @@ export interface LaneWork {
   step(calls: readonly SettleCall[]): Promise<void>;
   /** Somebody waits who should be served now. */
   readonly hasWaiting: boolean;
+  /** Ends leases while a step is under way, on a connection of its own, if it is worth it. Undefined: it is not. */
+  stepBeside(leases: number, take: () => readonly SettleCall[]): Promise<void> | undefined;
   /** Nothing is left to do for the moment. */
   rest(): Promise<void>;
 }
@@ -43,6 +45,8 @@ const MOST_CHARACTERS = 4 * 1024 * 1024;
 /**
  * Calls of one handle, which take effect in the order in which they were made. Those of one turn of the event loop, and those that come
  * while a transaction is under way, share the next one: group commit.
+ * Leases end independently of one another, so when many end while a step is under way, another may begin beside it; everything else has the
+ * lane to itself.
  */
 export class Lane {
   readonly #work: LaneWork;
@@ -51,6 +55,8 @@ export class Lane {
   #isAwake = false;
   #isPlanned = false;
   #isBusy = false;
+  #isStepping = false;
+  #beside: Promise<void> | undefined;
   /** Those who wait for work are served before what comes next. */
   #servesFirst = false;
 
@@ -74,12 +80,13 @@ export class Lane {
   /** Somebody waits to be served. */
   nudge(): void {
     this.#isAwake = true;
-    if (this.#isPlanned || this.#isBusy) return;
+    if (this.#isPlanned || (this.#isBusy && !this.#isStepping)) return;
     this.#isPlanned = true;
     // At the end of the turn: whatever else is asked for in it goes along.
     setImmediate(() => {
       this.#isPlanned = false;
-      void this.#go();
+      if (this.#isBusy) this.#stepBeside();
+      else void this.#go();
     });
   }
 
@@ -103,11 +110,30 @@ export class Lane {
       if (kind === "settle" || (hasWaiting && (kind === undefined || this.#servesFirst))) {
         this.#servesFirst = false;
         // Those who wait for work are served along with what frees keys, or else by themselves.
+        this.#isStepping = true;
         await this.#work.step(this.#take("settle"));
-      } else if (kind === undefined) await this.#rest();
+        this.#isStepping = false;
+      } else if (this.#beside !== undefined) await this.#beside;
+      else if (kind === undefined) await this.#rest();
       else await this.#next(kind);
     }
     this.#isBusy = false;
+  }
+
+  /** One at a time, and only what could be done now. */
+  #stepBeside(): void {
+    if (!this.#isStepping || this.#beside !== undefined) return;
+    let leases = 0;
+    for (const task of this.#tasks) {
+      if (task.kind !== "settle") break;
+      leases += task.input.length;
+    }
+    this.#beside = this.#work
+      .stepBeside(leases, () => this.#take("settle"))
+      ?.finally(() => {
+        this.#beside = undefined;
+        this.#stepBeside();
+      });
   }
 
   async #next(kind: "submit" | "plain"): Promise<void> {

@@ -1,49 +1,34 @@
-import { type Clock, pause } from "../../domain/clock.ts";
+import { pause } from "../../domain/clock.ts";
 import type { ClaimRequest, Grant, Lease } from "../../engine/port.ts";
 import { HeldLeases } from "../../engine/held-leases.ts";
 import { QueueClaims, type WaitingClaim } from "./claims.ts";
-import type { Lane } from "./lane.ts";
-import type { Link } from "./link.ts";
-import type { DeclaredQueue, Queues } from "./queues.ts";
+import type { Handle } from "./handle.ts";
+import type { DeclaredQueue } from "./queues.ts";
 import { Unheard } from "./unheard.ts";
 
 /** What could not be given back is given back again after so long: the server is away, or a connection was lost. */
 const GIVE_BACK_AGAIN_MS = 100;
 
-export interface LeasesParts {
-  readonly link: Link;
-  readonly clock: Clock;
-  readonly schema: string;
-  readonly me: number;
-  readonly queues: Queues;
-  readonly lane: Lane;
-  /** There is the first lease whose holder wants to hear that it is lost, or none is left. */
-  readonly held: (some: boolean) => void;
-}
-
 /** The leases of this handle: who waits for some, who has which, and how they end. */
 export class Leases {
-  readonly #parts: LeasesParts;
+  readonly #handle: Handle;
   /** By the number of the queue. */
   readonly claims: Map<number, QueueClaims> = new Map();
   readonly unheard: Unheard;
   readonly #held: HeldLeases;
   #closed = false;
 
-  constructor(parts: LeasesParts) {
-    this.#parts = parts;
-    this.#held = new HeldLeases(parts.held);
-    this.unheard = new Unheard({
-      ...parts,
-      alone: (run) => parts.lane.call(run),
-      giveBack: (leases) => this.#giveBack(leases),
-    });
+  /** @param held called when there is the first lease whose holder wants to hear that it is lost, and when none is left */
+  constructor(handle: Handle, held: (some: boolean) => void) {
+    this.#handle = handle;
+    this.#held = new HeldLeases(held);
+    this.unheard = new Unheard(handle, (leases) => this.#giveBack(leases));
   }
 
   claimsOf(queue: DeclaredQueue): QueueClaims {
     let claims = this.claims.get(queue.id);
     if (claims === undefined) {
-      claims = new QueueClaims(queue, this.#parts.clock);
+      claims = new QueueClaims(queue, this.#handle.clock);
       this.claims.set(queue.id, claims);
     }
     return claims;
@@ -101,11 +86,11 @@ export class Leases {
   async #giveBack(leases: readonly Lease[]): Promise<void> {
     for (;;) {
       try {
-        await this.#parts.lane.settle(leases.map((lease) => ({ lease, ending: { type: "release" } })));
+        await this.#handle.lane.settle(leases.map((lease) => ({ lease, ending: { type: "release" } })));
         return;
       } catch {
         if (this.#closed) return;
-        await pause(this.#parts.clock, GIVE_BACK_AGAIN_MS);
+        await pause(this.#handle.clock, GIVE_BACK_AGAIN_MS);
       }
     }
   }

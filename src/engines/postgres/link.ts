@@ -49,6 +49,7 @@ const types: NonNullable<QueryArrayConfig["types"]> = {
 
 /** One connection that statements are sent over; a new one when it is lost. */
 export class Link {
+  readonly schema: string;
   readonly #connections: Connections;
   readonly #prepare: (client: ClientBase) => Promise<void>;
   #connection: Connection | undefined;
@@ -61,13 +62,20 @@ export class Link {
   onQueueGone: (queue: number) => Error = (queue) => new QueueMissing(`number ${queue}`);
   onDone: () => void = () => undefined;
 
-  constructor(connections: Connections, prepare: (client: ClientBase) => Promise<void>) {
+  constructor(connections: Connections, schema: string, prepare: (client: ClientBase) => Promise<void>) {
+    this.schema = schema;
     this.#connections = connections;
     this.#prepare = prepare;
   }
 
   get where(): string {
     return this.#connections.where;
+  }
+
+  /** A function of the schema. */
+  async call(name: string, ...values: readonly unknown[]): Promise<readonly Row[]> {
+    const places = values.map((_, index) => `$${index + 1}`).join(", ");
+    return await this.query(`baton_${name}`, `SELECT * FROM ${this.schema}.${name}(${places})`, values);
   }
 
   /** Prepared under its name once per connection. Each is a transaction of its own. */

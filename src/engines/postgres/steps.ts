@@ -1,63 +1,72 @@
-import { type Clock, instant } from "../../domain/clock.ts";
+import { instant } from "../../domain/clock.ts";
 import type { Grant, Settlement, SettleResult } from "../../engine/port.ts";
+import type { Beside } from "./beside.ts";
 import { NO_CLAIM, type QueueClaims, type WaitingClaim } from "./claims.ts";
 import type { Due } from "./due.ts";
-import type { Lane, SettleCall } from "./lane.ts";
+import type { Handle } from "./handle.ts";
+import type { SettleCall } from "./lane.ts";
 import type { Leases } from "./leases.ts";
 import type { Link } from "./link.ts";
-import type { Queues } from "./queues.ts";
-import type { Rings } from "./rings.ts";
 import { endedArguments, firstOfEach, settleArguments } from "./settlements.ts";
 import { readAnswer, readGrants, type StepAnswer } from "./step-answer.ts";
 import type { Vacuum } from "./vacuum.ts";
 
-export interface StepsParts {
-  readonly link: Link;
-  readonly clock: Clock;
-  readonly schema: string;
-  readonly me: number;
-  readonly queues: Queues;
-  readonly lane: Lane;
-  readonly leases: Leases;
-  readonly rings: Rings;
+interface Background {
   readonly due: Due;
   readonly vacuum: Vacuum;
-  readonly changed: (queue: number, rung: boolean) => void;
-  readonly ended: (queue: number, rung: boolean) => void;
 }
 
 /** The statement that ends leases and hands out keys: what is asked of it, and who hears what of its answer. */
 export class Steps {
-  readonly #parts: StepsParts;
+  readonly #handle: Handle;
+  readonly #beside: Beside | undefined;
+  readonly #leases: Leases;
+  readonly #due: Due;
+  readonly #vacuum: Vacuum;
   #closed = false;
 
-  constructor(parts: StepsParts) {
-    this.#parts = parts;
+  constructor(handle: Handle, beside: Beside | undefined, leases: Leases, { due, vacuum }: Background) {
+    this.#handle = handle;
+    this.#beside = beside;
+    this.#leases = leases;
+    this.#due = due;
+    this.#vacuum = vacuum;
   }
 
   /** For these, and for whoever waits for work. */
   async step(calls: readonly SettleCall[]): Promise<void> {
-    const { link, clock, schema, me, rings, due, changed, ended } = this.#parts;
     const settlements = calls.flatMap(({ input }) => input);
     const claims = this.#nextClaims(settlements);
+    if (settlements.length > 0 || claims !== undefined) await this.#step(this.#handle.link, calls, claims);
+  }
+
+  /** The same beside another one. */
+  stepBeside(leases: number, take: () => readonly SettleCall[]): Promise<void> | undefined {
+    if (this.#beside?.isWorth(leases) !== true) return undefined;
+    const calls = take();
+    const claims = this.#claimsWhereFreed(calls.flatMap(({ input }) => input));
+    return this.#step(this.#beside.link, calls, claims?.asleep === false ? claims : undefined);
+  }
+
+  async #step(way: Link, calls: readonly SettleCall[], claims: QueueClaims | undefined): Promise<void> {
+    const { link, clock, me, rings, changed, ended } = this.#handle;
+    const isBeside = way !== link;
     const claim = claims?.first;
-    if (settlements.length === 0 && claim === undefined) return;
     const since = instant(clock);
-    const got = claims?.beginLook();
+    const got = isBeside ? undefined : claims?.beginLook();
     if (claim !== undefined) claim.looking = true;
     try {
-      const unique = firstOfEach(settlements);
-      const asked = claim === undefined ? undefined : claims?.asked(claim);
+      const unique = firstOfEach(calls.flatMap(({ input }) => input));
+      const asked = claim === undefined ? undefined : claims?.asked(claim, isBeside);
       const values = [
         me,
         ...rings.take(),
         ...endedArguments(unique),
         ...settleArguments(unique),
         ...(asked?.values ?? NO_CLAIM),
-        due.shouldAsk(),
+        this.#due.shouldAsk(),
       ];
-      const places = values.map((_, index) => `$${index + 1}`).join(", ");
-      const rows = await link.query("baton_step", `SELECT * FROM ${schema}.step(${places})`, values);
+      const rows = await way.call("step", ...values);
       const answer = readAnswer(rows);
       this.#answerSettles(calls, unique, answer);
       for (const { queue, rung } of answer.work) changed(queue, rung);
@@ -66,11 +75,13 @@ export class Steps {
       const grants = readGrants(claims.queue, rows, since);
       if (grants.length > 0) got?.(grants.length);
       if (asked?.wakesLast === true && grants.length > 0) claims.wakeUp();
-      this.#learn(claims, claim, grants.length, answer);
+      if (!isBeside) this.#learn(claims, claim, grants.length, answer);
+      else if (grants.length === 0) claims.look = true;
       this.#answerClaim(claims, claim, grants, asked?.saysAsleep === true && grants.length === 0);
     } catch (error) {
       for (const { reject } of calls) reject(error);
       // Those who wait do so for the step that looks for them.
+      if (claim !== undefined) claim.looking = false;
       claims?.fail(error);
     } finally {
       if (claim !== undefined) claim.looking = false;
@@ -82,27 +93,30 @@ export class Steps {
   }
 
   /** Of those who wait for work, whoever asks for the queue in which something is freed; or the first. */
-  #nextClaims([first]: readonly Settlement[]): QueueClaims | undefined {
-    const { queues, leases } = this.#parts;
-    const own = first === undefined ? undefined : leases.claims.get(queues.known(first.lease.queue).id);
-    if (own !== undefined && own.size > 0) return own;
-    for (const claims of leases.claims.values()) if (claims.look && claims.size > 0) return claims;
+  #nextClaims(settlements: readonly Settlement[]): QueueClaims | undefined {
+    const own = this.#claimsWhereFreed(settlements);
+    if (own?.first !== undefined) return own;
+    for (const claims of this.#leases.claims.values()) if (claims.look && claims.first !== undefined) return claims;
     return undefined;
   }
 
+  #claimsWhereFreed([first]: readonly Settlement[]): QueueClaims | undefined {
+    if (first === undefined) return undefined;
+    return this.#leases.claims.get(this.#handle.queues.known(first.lease.queue).id);
+  }
+
   #answerSettles(calls: readonly SettleCall[], unique: readonly Settlement[], answer: StepAnswer): void {
-    const { leases, vacuum } = this.#parts;
     const settled = new Set<Settlement>(unique.filter((_, index) => !answer.lost.has(index + 1)));
-    for (const { lease } of unique) leases.over(lease);
-    for (const { ended = [] } of settled) vacuum.note(1 + ended.length);
+    for (const { lease } of unique) this.#leases.over(lease);
+    for (const { ended = [] } of settled) this.#vacuum.note(1 + ended.length);
     for (const { input, resolve } of calls)
       resolve(input.map((one): SettleResult => (settled.has(one) ? "settled" : "lost")));
   }
 
   /** What a look tells the next one. */
   #learn(claims: QueueClaims, { request }: WaitingClaim, granted: number, { learnt }: StepAnswer): void {
-    const { due, clock, lane } = this.#parts;
-    due.in(claims.learn(learnt));
+    const { clock, lane } = this.#handle;
+    this.#due.in(claims.learn(learnt));
     const isWhole = granted >= request.max || !claims.lookBack();
     if (granted === 0 && !isWhole) claims.look = true;
     const againMs = claims.passedOver(learnt);
@@ -114,8 +128,7 @@ export class Steps {
   }
 
   #answerClaim(claims: QueueClaims, claim: WaitingClaim, grants: readonly Grant[], saidAsleep: boolean): void {
-    const { leases } = this.#parts;
-    if (grants.length > 0 || claim.request.signal.aborted || this.#closed) leases.answer(claims, claim, grants);
+    if (grants.length > 0 || claim.request.signal.aborted || this.#closed) this.#leases.answer(claims, claim, grants);
     // What came between the look and the word that somebody sleeps was told to nobody: look once more.
     if (!saidAsleep) return;
     claims.asleep = true;

@@ -1,21 +1,15 @@
 import type { Clock, Timer } from "../../domain/clock.ts";
 import { Closed } from "../../domain/errors.ts";
-import type {
-  ClaimRequest,
-  Finding,
-  Grant,
-  HoldRequest,
-  Lease,
-  Outcome,
-  OutcomeRequest,
-} from "../../engine/port.ts";
+import type { ClaimRequest, Finding, Grant, HoldRequest, Lease, Outcome, OutcomeRequest } from "../../engine/port.ts";
 import type { Wake } from "../../wake/wake.ts";
 import { answered } from "./answered.ts";
+import type { Beside } from "./beside.ts";
 import { Bell, type Signal } from "./bell.ts";
 import type { QueueClaims, WaitingClaim } from "./claims.ts";
 import { Due } from "./due.ts";
 import { ForeignBell } from "./foreign-bell.ts";
 import { Forgetting } from "./forgetting.ts";
+import type { Handle } from "./handle.ts";
 import { Holds } from "./holds.ts";
 import { Inspection } from "./inspect.ts";
 import { Lane, type LaneWork, type SettleCall, type SubmitCall } from "./lane.ts";
@@ -41,13 +35,14 @@ const DEAF_LOOK_EVERY_MS = 250;
 
 export interface StoreParts {
   readonly link: Link;
+  /** Where there may be another connection. */
+  readonly beside: Beside | undefined;
   readonly connections: Connections;
   readonly clock: Clock;
-  readonly schema: string;
   /** The number of this handle, by which others tell it things. */
   readonly me: number;
   /** Carries signals about queues in place of NOTIFY. */
-  readonly wake?: Wake;
+  readonly wake: Wake | undefined;
 }
 
 /**
@@ -81,41 +76,40 @@ export class Store implements LaneWork {
   #closed = false;
 
   constructor(given: StoreParts) {
-    const { link, connections, clock, schema } = given;
+    const { link, connections, clock } = given;
+    const { schema } = link;
     this.#parts = given;
     this.#lookedAt = clock.monotonic();
     this.queues = new Queues(link, schema);
     this.lane = new Lane(this);
     this.inspection = new Inspection(link, schema);
     this.#vacuum = new Vacuum(connections, clock, schema);
-    this.#forgetting = new Forgetting(link, clock, schema);
-    const changed = (queue: number, rung: boolean): void => this.changed(queue, rung);
-    const ended = (queue: number, rung: boolean): void => this.ended(queue, rung);
-    const parts = { ...given, lane: this.lane, queues: this.queues, rings: this.#rings, changed };
-    const held = (some: boolean): void => this.#foreign?.hold(some);
-    this.leases = new Leases({ ...parts, held });
-    this.due = new Due({
-      ...parts,
-      came: (queue, rung) => {
-        changed(queue, rung);
-        ended(queue, false);
-      },
+    this.#forgetting = new Forgetting(link, clock);
+    const handle: Handle = {
+      ...given,
+      queues: this.queues,
+      lane: this.lane,
+      rings: this.#rings,
+      changed: (queue, rung) => this.changed(queue, rung),
+      ended: (queue, rung) => this.ended(queue, rung),
+      waits: () => this.#watch(),
+    };
+    this.leases = new Leases(handle, (some) => this.#foreign?.hold(some));
+    this.due = new Due(handle, {
       swept: (queue) => this.#holds.lookAt(queue),
-      nudge: () => this.lane.nudge(),
       failed: () => this.#lookForWork(),
     });
     const { leases, due } = this;
-    this.#steps = new Steps({ ...parts, leases, due, vacuum: this.#vacuum, ended });
-    const waits = (): void => this.#watch();
-    this.#holds = new Holds({ ...parts, leases, due, waits });
-    const say = (queue: number, asleep: boolean): Promise<void> => this.#sleep(queue, 1, asleep);
-    this.#outcomes = new Outcomes({ ...parts, inspection: this.inspection, waits, say });
-    const again = (call: SubmitCall): void => void this.lane.call(() => this.submit([call]));
-    this.#submitter = new Submitter({ ...parts, leases, again, ended: (queue) => ended(queue, false) });
-    link.onUnknown = () => leases.unheard.suspect();
-    link.onQueueGone = (queue) => this.queues.miss(queue);
-    const missed = (): void => this.#lookEverywhere();
-    this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal), missed);
+    this.#steps = new Steps(handle, given.beside, leases, { due, vacuum: this.#vacuum });
+    this.#holds = new Holds(handle, leases, due);
+    this.#outcomes = new Outcomes(handle, this.inspection);
+    this.#submitter = new Submitter(handle, leases);
+    for (const way of [link, given.beside?.link]) {
+      if (way === undefined) continue;
+      way.onUnknown = () => leases.unheard.suspect();
+      way.onQueueGone = (queue) => this.queues.miss(queue);
+    }
+    this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal));
     this.#foreign = given.wake === undefined ? undefined : this.#hearFrom(given.wake);
   }
 
@@ -126,7 +120,7 @@ export class Store implements LaneWork {
     const doubt = (fence: number): void => this.leases.doubt(fence);
     const notify = async (payloads: readonly string[]): Promise<void> => {
       const text = "SELECT pg_notify($1, u.payload) FROM unnest($2::text[]) u(payload)";
-      await link.query("baton_notify", text, [channelOf(this.#parts.schema), [...payloads]]);
+      await link.query("baton_notify", text, [channelOf(link.schema), [...payloads]]);
     };
     const foreign = new ForeignBell({ wake, clock, queues: this.queues, me, idle, hear, doubt, notify });
     wake.onHearing(() => this.#hearingChanged());
@@ -136,7 +130,7 @@ export class Store implements LaneWork {
   }
 
   async listen(): Promise<void> {
-    await this.#bell.listen();
+    await this.#bell.listen(() => this.#lookEverywhere());
   }
 
   get isOpen(): boolean {
@@ -227,7 +221,7 @@ export class Store implements LaneWork {
 
   get hasWaiting(): boolean {
     if (this.due.isNow || this.#sayAsleep || this.#holds.hasWork || this.#outcomes.hasWork) return true;
-    for (const { look, size } of this.leases.claims.values()) if (look && size > 0) return true;
+    for (const { look, first } of this.leases.claims.values()) if (look && first !== undefined) return true;
     return false;
   }
 
@@ -238,6 +232,10 @@ export class Store implements LaneWork {
   async step(calls: readonly SettleCall[]): Promise<void> {
     await this.#steps.step(calls);
     await this.#serveOthers();
+  }
+
+  stepBeside(leases: number, take: () => readonly SettleCall[]): Promise<void> | undefined {
+    return this.#steps.stepBeside(leases, take);
   }
 
   /** What carries signals in place of NOTIFY. */
@@ -258,7 +256,7 @@ export class Store implements LaneWork {
     this.#sayAsleep = false;
     try {
       for (const [id, { asleep, size }] of this.leases.claims) if (asleep && size > 0) await this.#sleep(id, 0, true);
-      for (const id of this.#outcomes.waitingIn()) await this.#sleep(id, 1, true);
+      for (const id of this.#outcomes.waitingIn()) await this.#outcomes.say(id, true);
       if (this.#cellWatchers.size > 0) await this.#sleep(0, 2, true);
       await this.due.ask();
     } catch {
@@ -268,10 +266,9 @@ export class Store implements LaneWork {
 
   /** Nothing is left to do: those who went to sleep unseen are told now. */
   async rest(): Promise<void> {
-    const { link, schema, me } = this.#parts;
+    const { link, me } = this.#parts;
     try {
-      if (this.#rings.areThere)
-        await link.query("baton_ring", `SELECT ${schema}.ring($1, $2, $3)`, [me, ...this.#rings.take()]);
+      if (this.#rings.areThere) await link.call("ring", me, ...this.#rings.take());
     } catch {
       // They look by themselves now and then.
     }
@@ -280,7 +277,7 @@ export class Store implements LaneWork {
 
   /** @param late what is not done by then is cut off */
   async close(late: Promise<unknown>): Promise<void> {
-    const { link, connections } = this.#parts;
+    const { link, beside, connections } = this.#parts;
     this.#closed = true;
     this.#lookTimer?.cancel();
     this.due.close();
@@ -293,6 +290,7 @@ export class Store implements LaneWork {
     this.#bell.close();
     this.#vacuum.cutOff();
     link.close();
+    beside?.link.close();
     await connections.close();
   }
 
@@ -387,7 +385,6 @@ export class Store implements LaneWork {
   }
 
   async #sleep(queue: number, what: number, waits: boolean): Promise<void> {
-    const { link, schema, me } = this.#parts;
-    await link.query("baton_sleep", `SELECT ${schema}.sleep($1, $2, $3, $4)`, [me, queue, what, waits]);
+    await this.#parts.link.call("sleep", this.#parts.me, queue, what, waits);
   }
 }
