@@ -117,32 +117,6 @@ BEGIN
   END IF;
   IF late THEN plain := false; END IF;
 
-  IF plain AND many = 1 AND lvls[1] >= 0 THEN
-    -- One alone, whose key has more.
-    SELECT * INTO k FROM ${s}.key x WHERE x.id = kids[1];
-    SELECT coalesce(sum(c.total), 0) INTO total FROM ${s}.counter c WHERE c.queue = qs[1];
-    IF total < queue_limits[1] AND k.waiting + k.delayed < key_limits[1] AND NOT (k.state IN (${READY}, ${BLOCKED}) AND k.level > lvls[1]) THEN
-      o := nextval('${s}.number');
-      INSERT INTO ${s}.item VALUES (kids[1], o, lvls[1], 0, 0, 0, now, NULL, types[1], heads[1], bodies[1], byteas[1]);
-      IF k.state = ${IDLE} THEN
-        UPDATE ${s}.key x SET state = ${READY}, level = lvls[1], place = o, since = now, waiting = 1, lane[lvls[1] + 1] = 1 WHERE x.id = kids[1];
-        IF NOT k.paused AND NOT k.wanted THEN
-          INSERT INTO ${s}.ready VALUES (qs[1], lvls[1], o, kids[1], now);
-          opened := opened + 1;
-        END IF;
-      ELSE
-        UPDATE ${s}.key x SET waiting = x.waiting + 1, lane[lvls[1] + 1] = x.lane[lvls[1] + 1] + 1 WHERE x.id = kids[1];
-      END IF;
-      ${countInPlace(s, { q: "qs[1]", level: "lvls[1]", waits: "1" })}
-      n := 1; code := 0; id := ${s}.given_id(kids[1], lvls[1], o); key := NULL; level := lvls[1]; at := now; replaced := NULL;
-      RETURN NEXT;
-      IF opened > 0 THEN
-        n := 0; code := CASE WHEN ${s}.wake(me, qs[1], 0, opened) THEN 1 ELSE 0 END; id := NULL; level := qs[1]; at := NULL;
-        RETURN NEXT;
-      END IF;
-      RETURN;
-    END IF;
-  END IF;
   IF plain AND lvls[1] >= 0 THEN
     SELECT coalesce(sum(c.total), 0) + many <= queue_limits[1] INTO plain FROM ${s}.counter c WHERE c.queue = qs[1];
   ELSE
