@@ -1,8 +1,7 @@
+import { MOST_TURN_MS } from "../../../engine/port.ts";
 import { define, firstLane, LEASED, NOW, READY } from "./functions.ts";
 import { countInPlace } from "./line.ts";
 
-/** How long a worker may go on with one key while others are ready: too short to be felt by those that wait. */
-const LONGEST_STREAK_MS = 50;
 /** After so many choices that were strict, one may go to a level that has waited too long (see `LevelChooser`). */
 const STRICT_CHOICES_BETWEEN = 3;
 
@@ -126,7 +125,7 @@ BEGIN
       SELECT z.*, j.at AS judged, CASE WHEN z.held OR z.wanted OR z.paused THEN 3
         WHEN z.waiting = 0 THEN CASE WHEN z.delayed = 0 THEN 0 ELSE 3 END
         WHEN z.backoff THEN 3
-        WHEN z.queue = q AND NOT halted AND z.worker = who AND j.at - z.streak <= ${LONGEST_STREAK_MS} AND z.next <= coalesce(urgent, 16) THEN 2
+        WHEN z.queue = q AND NOT halted AND z.worker = who AND j.at - z.streak <= ${MOST_TURN_MS} AND z.next <= coalesce(urgent, 16) THEN 2
         ELSE 1 END AS class
       FROM judged j CROSS JOIN locked z WHERE z.at > j.at OFFSET 0) y;
     now := coalesce(locked_at, now);
