@@ -2,6 +2,11 @@ import { MOST_TURN_MS } from "../../../engine/port.ts";
 import { define, firstLane, LEASED, NOW, READY } from "./functions.ts";
 import { countInPlace } from "./line.ts";
 
+/**
+ * So many items are granted in a step, if that is more than one for each key. A run lasts 50 ms from when it was asked for: what takes longer to be handed out
+ * is of no use when it arrives.
+ */
+const MOST_ITEMS = 1_024;
 /** After so many choices that were strict, one may go to a level that has waited too long (see `LevelChooser`). */
 const STRICT_CHOICES_BETWEEN = 3;
 
@@ -254,6 +259,7 @@ BEGIN
   END IF;
 
   IF cardinality(g_k) > 0 THEN
+    items := least(items, greatest(1, ${MOST_ITEMS} / cardinality(g_k)));
     RETURN QUERY UPDATE ${s}.key k SET state = ${LEASED}, held = false, cancel = false, level = u.lvl, ord = z.ord, spot = z.spot, fence = nextval('${s}.number'),
         at = now + lease, since = now, streak = CASE WHEN u.go THEN k.streak ELSE now END, timer = CASE WHEN u.t THEN now + lease ELSE k.timer END,
         covered = CASE WHEN items > 1 AND z.attempt = 0 AND k.alone <= u.go::integer THEN 1 + (
