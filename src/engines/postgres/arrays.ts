@@ -11,13 +11,21 @@ const FLOAT8 = 701;
 const HEADER_BYTES = 20;
 
 export function texts(values: readonly (string | null)[]): Buffer {
-  const sizeOf = (value: string): number => Buffer.byteLength(value);
-  return array(TEXT, values, sizeOf, (buffer, value, at) => buffer.write(value, at, "utf8"));
+  return array(
+    TEXT,
+    values,
+    (value) => Buffer.byteLength(value),
+    (buffer, value, at) => buffer.write(value, at, "utf8"),
+  );
 }
 
 export function byteas(values: readonly (Uint8Array | null)[]): Buffer {
-  const sizeOf = ({ byteLength }: Uint8Array): number => byteLength;
-  return array(BYTEA, values, sizeOf, (buffer, value, at) => buffer.set(value, at));
+  return array(
+    BYTEA,
+    values,
+    ({ byteLength }) => byteLength,
+    (buffer, value, at) => buffer.set(value, at),
+  );
 }
 
 export function integers(values: readonly number[]): Buffer {

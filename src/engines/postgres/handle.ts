@@ -14,9 +14,9 @@ export interface Handle {
   readonly lane: Lane;
   readonly rings: Rings;
   /** Something came to a queue, or a key of it is free; others were told, or not. */
-  changed(queue: number, rung: boolean): void;
+  readonly changed: (queue: number, rung: boolean) => void;
   /** Items of a queue have ended; others were told, or not. */
-  ended(queue: number, rung: boolean): void;
+  readonly ended: (queue: number, rung: boolean) => void;
   /** Somebody waits from now on. */
-  waits(): void;
+  readonly waits: () => void;
 }

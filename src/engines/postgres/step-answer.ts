@@ -47,8 +47,9 @@ export function readGrants(queue: DeclaredQueue, rows: readonly Row[], since: Le
   return given.map((row) => {
     const handle = integer(row, 3);
     const lease = { queue: queue.name, key: text(row, 2), fence: integer(row, 4), since, handle };
+    const item = itemOf(queue, row);
     const behind = runs.get(handle);
-    return { lease, item: itemOf(queue, row), ...(behind === undefined ? {} : { behind }) };
+    return behind === undefined ? { lease, item } : { lease, item, behind };
   });
 }
 
