@@ -132,7 +132,7 @@ export class Worker implements AsyncDisposable {
     const backoff = new Backoff(random, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
     for (;;) {
       try {
-        await declare();
+        await outages.answered(BEGINNING, declare());
         break;
       } catch (error) {
         // The stop is what counts.

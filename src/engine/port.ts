@@ -127,6 +127,12 @@ export interface Engine {
   /** What of that whoever begins to work should hear of, as far as it is known without asking the store: what a power loss may take. */
   readonly caution?: Finding | undefined;
 
+  /**
+   * Calls the listener again and again while the connection to the store is gone for longer than a moment, with the error that says so, and with nothing
+   * when it is there again. For engines whose claims wait through an outage. Left out where they fail: then it is they who tell.
+   */
+  onAway?(listener: (away: BatonError | undefined) => void): void;
+
   /** Ends waiting calls, finishes those under way, lets go of everything. Leases are left to run out. */
   close(): Promise<void>;
 }

@@ -16,6 +16,7 @@ import { KEEP_MS, Prefetch } from "./prefetch.ts";
 import { type Finished, Run, RUN_MS } from "./run.ts";
 import { type Resident, type Solitude, solitudeOf, SUSPECT_LOSSES } from "./solitude.ts";
 import { isCertain, type Settled, settleUntilCertain } from "./settle.ts";
+import { type Unbegun, unbegunOf } from "./unbegun.ts";
 
 export interface WorkerParts {
   readonly engine: Engine;
@@ -61,6 +62,7 @@ export class WorkerLoop implements Resident {
   readonly #pace: Pace;
   readonly #prefetch = new Prefetch();
   readonly #solitude: Solitude;
+  readonly #unbegun: Unbegun;
   readonly #held = new PassingSet<HeldItem>();
   readonly #pending = new PassingSet<Promise<void>>();
   /** It waits to run alone. */
@@ -91,6 +93,7 @@ export class WorkerLoop implements Resident {
     this.#settings = settings;
     this.#handler = handler;
     this.#solitude = solitudeOf(parts.clock);
+    this.#unbegun = unbegunOf(parts.engine);
     this.#pace = new Pace({ slots, runMs: RUN_MS, keepMs: KEEP_MS });
     this.#endings = new EndingsTold(parts.emit);
     const reported = (finished: readonly Finished[]): void => this.#endings.finished(finished);
@@ -256,6 +259,11 @@ export class WorkerLoop implements Resident {
     return (item.losses ?? 0) >= SUSPECT_LOSSES && item.attempt <= this.#settings.retry.attempts;
   }
 
+  /** Without those that no handler saw. Where one attempt is all that is allowed, a wrong guess would begin the item twice. */
+  #attemptOf(item: Item): number {
+    return this.#settings.retry.attempts === 1 ? item.attempt : item.attempt - this.#unbegun.before(item);
+  }
+
   /** Begins what is kept, as slots are free. */
   #fill(): void {
     const { clock } = this.#parts;
@@ -303,11 +311,12 @@ export class WorkerLoop implements Resident {
       this.#leave(held, { type: "cancelled" });
       return undefined;
     }
-    if (item.attempt > this.#settings.retry.attempts) {
+    if (this.#attemptOf(item) > this.#settings.retry.attempts) {
       this.#leave(held, endingOfExhausted(item.attempt, this.#settings.retry.attempts));
       return undefined;
     }
     this.#held.add(held);
+    this.#unbegun.began(item);
     this.#keeper.began(held);
     emit({ type: "started", item, fence: held.fence });
     let returned: unknown;
@@ -350,6 +359,7 @@ export class WorkerLoop implements Resident {
       return undefined;
     }
     const ending = chooseEnding(held, end, {
+      attempt: this.#attemptOf(held.grant.item),
       retry: this.#settings.retry,
       resultLimit: this.#settings.resultLimit,
       stopping: this.#stopping,
@@ -414,13 +424,21 @@ export class WorkerLoop implements Resident {
       const result = results[index] ?? "lost";
       if (next !== undefined) this.#nexts -= 1;
       if (typeof result === "object") grants.push(result);
-      if (result !== "lost") this.#endings.settled(held, ending);
-      else if (isCertain(held)) this.#endings.discarded(held, "the store no longer has it", "taken");
+      if (result !== "lost" && result !== "unknown") {
+        if (ending.type !== "retry" && ending.type !== "release") this.#unbegun.ended(held.grant.item);
+        this.#endings.settled(held, ending);
+      } else if (isCertain(held)) this.#endings.discarded(held, "the store no longer has it", "taken");
       else this.#endings.discarded(held, "its time ran out before its end was written", "expired");
+      if (result === "lost") this.#noteUnbegun(held);
       this.#overAlone(held);
     }
     if (grants.length > 0) this.#take(grants);
     this.#onChange?.();
+  }
+
+  /** The store counts the attempt of the first of a run; one behind it counts when it begins. */
+  #noteUnbegun({ begun, run, grant: { item } }: HeldItem): void {
+    if (!begun && run?.first === item) this.#unbegun.note(item);
   }
 
   #overAlone(held: HeldItem): void {
