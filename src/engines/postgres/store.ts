@@ -80,9 +80,9 @@ export class Store implements LaneWork {
     const { schema } = link;
     this.#parts = given;
     this.#lookedAt = clock.monotonic();
-    this.queues = new Queues(link, schema);
+    this.queues = new Queues(link);
     this.lane = new Lane(this);
-    this.inspection = new Inspection(link, schema);
+    this.inspection = new Inspection(link);
     this.#vacuum = new Vacuum(connections, clock, schema);
     this.#forgetting = new Forgetting(link, clock);
     const handle: Handle = {
