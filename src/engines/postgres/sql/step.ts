@@ -6,7 +6,7 @@ import { countInPlace } from "./line.ts";
  * So many items are granted in a step, if that is more than one for each key. A run lasts 50 ms from when it was asked for: what takes longer to be handed out
  * is of no use when it arrives.
  */
-const MOST_ITEMS = 1_024;
+const MOST_ITEMS = 2_048;
 /** After so many choices that were strict, one may go to a level that has waited too long (see `LevelChooser`). */
 const STRICT_CHOICES_BETWEEN = 3;
 
