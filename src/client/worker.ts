@@ -7,7 +7,8 @@ import { checkFlag, checkFunction, checkOptions, type OptionNames } from "../dom
 import { parseRetry, type RetryOptions } from "../domain/retry.ts";
 import { checkCount, parseLease, type QueueSettings } from "../domain/settings.ts";
 import type { Handler } from "../worker/handler.ts";
-import { type StopReport, WorkerLoop, type WorkerSettings } from "../worker/worker-loop.ts";
+import type { StopReport } from "../worker/endings-told.ts";
+import { WorkerLoop, type WorkerSettings } from "../worker/worker-loop.ts";
 import type { Shared } from "./shared.ts";
 
 export interface WorkOptions {

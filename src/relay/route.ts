@@ -216,7 +216,7 @@ function warnOfDeadLetters(context: RelayContext, { name, deadLetter, retry }: S
     type: "warning",
     source: name,
     message:
-      `Source ${name} has no dead letters of its own. Messages that are given up stay in it, and come back every ${retry.maxBackoffMs} ms ` +
-      "until the queue itself lets go of them. Give the queue a place for dead letters, or say dead_letter in the source.",
+      `Source ${name} has no dead letters of its own. Messages that are given up stay in it, and come back after ${retry.maxBackoffMs} ms, ` +
+      "then less and less often, until the queue itself lets go of them. Give the queue a place for dead letters, or say dead_letter in the source.",
   });
 }
