@@ -1,7 +1,7 @@
 /** What the program can be asked for, as it wants its arguments: see `lua/main.ts`. */
 import { briefFailure, type Failure } from "../../domain/failure.ts";
 import type { Body, Payload } from "../../domain/payload.ts";
-import type { ClaimRequest, EndedItem, Ending, Renewal, Settlement, Submission } from "../../engine/port.ts";
+import type { ClaimRequest, Ending, Renewal, Settlement, Submission } from "../../engine/port.ts";
 
 /** A text, or bytes as base64: replies are text. */
 export function writeBody(body: Body): { readonly form: string; readonly text: string } {
@@ -70,21 +70,33 @@ function haveSameTerms(one: Submission, other: Submission): boolean {
 }
 
 export function settleArguments(settlements: readonly Settlement[]): string[] {
-  const args = ["settle", String(settlements.length)];
-  for (const { lease, ended, ending } of settlements) {
-    args.push(lease.key, String(lease.fence));
-    if (ended !== undefined) pushEnded(args, ended);
-    pushEnding(args, ending);
-  }
-  return args;
+  return reportArguments("settle", settlements, (args, { ending }) => pushEnding(args, ending));
 }
 
-function pushEnded(args: string[], ended: readonly EndedItem[]): void {
-  args.push("ended", String(ended.length));
-  for (const { id, ending } of ended) {
-    args.push(id);
-    pushEnding(args, ending);
+export function renewArguments(renewals: readonly Renewal[]): string[] {
+  return reportArguments("renew", renewals, (args, { leaseMs, progress }) =>
+    args.push(microseconds(leaseMs), progress === undefined ? "" : String(progress)),
+  );
+}
+
+/** The keys, then what is said of the lease of each. */
+function reportArguments<R extends Renewal | Settlement>(
+  name: string,
+  reports: readonly R[],
+  pushTerms: (args: string[], report: R) => void,
+): string[] {
+  const args = [name, String(reports.length), ...reports.map(({ lease }) => lease.key)];
+  for (const report of reports) {
+    const { lease, ended } = report;
+    args.push(String(lease.fence));
+    if (ended !== undefined) args.push("ended", String(ended.length));
+    for (const { id, ending } of ended ?? []) {
+      args.push(id);
+      pushEnding(args, ending);
+    }
+    pushTerms(args, report);
   }
+  return args;
 }
 
 function pushEnding(args: string[], ending: Ending): void {
@@ -108,16 +120,6 @@ function pushEnding(args: string[], ending: Ending): void {
 /** As the history of attempts has it. */
 function briefOf(failure: Failure): string {
   return JSON.stringify(briefFailure(failure));
-}
-
-export function renewArguments(renewals: readonly Renewal[]): string[] {
-  const args = ["renew", String(renewals.length)];
-  for (const { lease, leaseMs, progress, ended } of renewals) {
-    args.push(lease.key, String(lease.fence));
-    if (ended !== undefined) pushEnded(args, ended);
-    args.push(microseconds(leaseMs), progress === undefined ? "" : String(progress));
-  }
-  return args;
 }
 
 export function holdArguments(key: string, worker: string, leaseMs: number, waits: boolean): string[] {

@@ -86,7 +86,7 @@ function F.keyPage(after, limit)
   local page = { names[#names] or '', #names }
   for _, name in ipairs(names) do
     local k = F.lookAtKey(name)
-    if k and (k.damaged or k.head ~= '' or k.fence > 0 or k.delays > 0 or k.paused) then page[#page + 1] = F.keyReport(name, k) end
+    if k and (k.state == 'damaged' or k.head ~= '' or k.fence > 0 or k.delays > 0 or k.paused) then page[#page + 1] = F.keyReport(name, k) end
   end
   return page
 end

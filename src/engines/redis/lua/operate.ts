@@ -71,7 +71,7 @@ function F.deleteQueue(isForced)
   local held = call('ZRANGE', N.leases, 0, -1)
   for _, name in ipairs(held) do
     local k = F.lookAtKey(name)
-    if k and not k.damaged then
+    if k and k.state ~= 'damaged' then
       S.lost[#S.lost + 1] = name
       S.lost[#S.lost + 1] = digits(k.fence)
     end
