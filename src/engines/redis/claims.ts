@@ -2,7 +2,7 @@ import { OutcomeUnknown } from "../../domain/errors.ts";
 import { isError } from "../../domain/realms.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import type { Operation } from "./call.ts";
-import { MOST_ENTRIES } from "./desk.ts";
+import { MOST_GRANTS } from "./desk.ts";
 import { claimArguments } from "./operations.ts";
 import { readGrants } from "./replies.ts";
 
@@ -110,7 +110,7 @@ export class Claims {
     return {
       what: "a claim",
       // More than a call should carry is taken by the claims after this one.
-      args: claimArguments({ ...waiting.request, max: Math.min(max, MOST_ENTRIES) }),
+      args: claimArguments({ ...waiting.request, max: Math.min(max, MOST_GRANTS) }),
       entries: max,
       grows: false,
       answer: (result, { since }) => {
