@@ -18,11 +18,14 @@ export interface Moment {
 export interface Operation {
   readonly what: string;
   readonly args: readonly string[];
-  readonly entries: number;
+  /** How much it asks for; by default one. */
+  readonly entries?: number;
   /** It makes the store larger, which a store that is full refuses. */
-  readonly grows: boolean;
+  readonly grows?: boolean;
   /** It changes nothing, and is asked again when its reply was lost. */
   readonly looks?: boolean;
+  /** It is sent in a call of its own, in which nothing comes after it. */
+  readonly alone?: boolean;
   /** It submits these. */
   readonly submissions?: readonly Submission[];
   readonly answer: (result: unknown, moment: Moment) => void;
@@ -87,6 +90,7 @@ class Submissions implements Part {
   tell(results: readonly unknown[], moment: Moment): void {
     const answers = results.flatMap(list);
     let at = 0;
-    for (const operation of this.#operations) operation.answer(answers.slice(at, (at += operation.entries)), moment);
+    for (const { submissions = [], answer } of this.#operations)
+      answer(answers.slice(at, (at += submissions.length)), moment);
   }
 }

@@ -4,10 +4,11 @@
  */
 import { type Clock, type Instant, instant, pause } from "../../domain/clock.ts";
 import { OutcomeUnknown, QueueMissing } from "../../domain/errors.ts";
+import { isError } from "../../domain/realms.ts";
 import { DAMAGED_KEY, explain, MISSING_QUEUE, isLater, isUnknown, unavailable, wordOf } from "./failure.ts";
 import { PATIENCE_MS, TRY_AGAIN_MS } from "./patience.ts";
 import { type Answer, readAnswer } from "./replies.ts";
-import { makeCall, type Operation } from "./call.ts";
+import { makeCall, type Moment, type Operation } from "./call.ts";
 import { WHOLE_PROGRAM, WORK_PROGRAM } from "./lua/program.ts";
 import { Script } from "./script.ts";
 import type { Wire } from "./client.ts";
@@ -74,10 +75,30 @@ export class Desk {
     this.#levels = JSON.stringify(parts.levels);
   }
 
-  ask(operation: Operation): void {
+  /** One operation, and its result with the time from which it counts. */
+  ask<T>(
+    what: string,
+    args: readonly string[],
+    read: (result: unknown, moment: Moment) => T,
+    rest: Pick<Operation, "alone" | "entries" | "grows" | "looks" | "submissions"> = {},
+  ): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const answer = (result: unknown, moment: Moment): void => {
+        try {
+          resolve(read(result, moment));
+        } catch (error) {
+          reject(isError(error) ? error : new Error(String(error)));
+        }
+      };
+      this.send({ what, args, ...rest, answer, fail: reject });
+    });
+  }
+
+  send(operation: Operation): void {
+    if (operation.alone === true) return void this.#send([operation]);
     (PASSING.has(operation.args[0] ?? "") ? this.#passing : this.#asked).push(operation);
     // Worth a call of its own: the server works on it while the rest of this turn goes on.
-    if (operation.entries >= FEWEST_ENTRIES) this.#pump();
+    if ((operation.entries ?? 1) >= FEWEST_ENTRIES) this.#pump();
     else this.#schedule();
   }
 
@@ -85,11 +106,6 @@ export class Desk {
   look(): void {
     this.#looks = true;
     this.#schedule();
-  }
-
-  /** In a call of its own, in which nothing comes after it. */
-  askAlone(operation: Operation): void {
-    void this.#send([operation]);
   }
 
   /** Resolves when nothing is under way. */
@@ -144,8 +160,8 @@ export class Desk {
       let count = 0;
       for (const operation of line) {
         if (operation.submissions?.some(({ key }) => this.#keysUnderWay.has(key)) === true) break;
-        entries += operation.entries;
-        if (operation.grows) bytes += sizeOf(operation);
+        entries += operation.entries ?? 1;
+        if (operation.grows === true) bytes += sizeOf(operation);
         if (count > 0 && (entries > most || bytes > MOST_BYTES)) break;
         count += 1;
       }
@@ -224,7 +240,7 @@ export class Desk {
 
   async #run(operations: readonly Operation[], asked: readonly string[]): Promise<unknown> {
     const { wire, clock, keys, publishes, nonce } = this.#parts;
-    const grows = operations.some((operation) => operation.grows);
+    const grows = operations.some(isGrowing);
     const isWork = operations.every(
       ({ submissions, args: [name = ""] }) => submissions !== undefined || WORK_OPERATIONS.has(name),
     );
@@ -246,25 +262,26 @@ export class Desk {
 
   /** What the call was given, if it was, goes back at once, instead of when its leases run out. If this fails too, it is then. */
   #recall(call: string): void {
-    this.#passing.unshift({
-      what: "a recall",
-      args: ["recall", call],
-      entries: 1,
-      grows: false,
-      answer: () => undefined,
-      fail: () => undefined,
-    });
+    this.#passing.unshift({ what: "a recall", args: ["recall", call], answer: ignore, fail: ignore });
   }
+}
+
+function ignore(): void {
+  // What nobody waits for.
 }
 
 function looks(operation: Operation): boolean {
   return operation.looks === true;
 }
 
+function isGrowing(operation: Operation): boolean {
+  return operation.grows === true;
+}
+
 /** A store that is full still lets work end: what would make it larger is refused alone. */
 function spared(operations: readonly Operation[], error: unknown): readonly Operation[] {
-  const isFull = wordOf(error) === "OOM" && operations.some(({ grows }) => grows);
-  return isFull ? operations.filter(({ grows }) => !grows) : [];
+  const isFull = wordOf(error) === "OOM" && operations.some(isGrowing);
+  return isFull ? operations.filter((operation) => !isGrowing(operation)) : [];
 }
 
 function sizeOf({ submissions, args }: Operation): number {

@@ -6,6 +6,7 @@ import type * as port from "../../engine/port.ts";
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import { check } from "./check.ts";
+import type { Moment } from "./call.ts";
 import type { Wire } from "./client.ts";
 import { Inspection } from "./inspection.ts";
 import { queuesKey, queueTag } from "./names.ts";
@@ -30,6 +31,27 @@ export interface EngineParts {
   /** What carries signals between processes. Default: Redis itself. */
   readonly signals?: Signals;
 }
+
+interface ReportBy<R, T> {
+  readonly what: string;
+  readonly write: (reports: readonly R[]) => readonly string[];
+  readonly read: (answer: unknown, moment: Moment) => T;
+  readonly lost: T;
+}
+
+const LOST: port.RenewResult = { ok: false };
+const RENEWING: ReportBy<port.Renewal, port.RenewResult> = {
+  what: "a renewal",
+  write: renewArguments,
+  read: (one, { since }) => (one === 0 ? LOST : { ok: true, since, cancelRequested: one === 2 }),
+  lost: LOST,
+};
+const SETTLING: ReportBy<port.Settlement, port.SettleResult> = {
+  what: "a settlement",
+  write: settleArguments,
+  read: (one) => (one === 1 ? "settled" : "lost"),
+  lost: "lost",
+};
 
 /** The engine as the application sees it: turns the port's calls into operations of the program in the server. */
 export class RedisEngine implements port.Engine {
@@ -86,41 +108,35 @@ export class RedisEngine implements port.Engine {
   }
 
   async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
-    this.#checkOpen();
-    const entries = renewals.map((renewal) => ({ queue: renewal.lease.queue, renewal }));
-    return await inPieces(entries, async (name, some) => {
-      const queue = this.#queues.get(name);
-      // It was deleted, and its leases with it.
-      if (queue === undefined) return some.map((): port.RenewResult => ({ ok: false }));
-      const args = renewArguments(some.map(({ renewal }) => renewal));
-      const asking = queue.ask(
-        "a renewal",
-        args,
-        (result, { since }): port.RenewResult[] =>
-          list(result).map((one) => (one === 0 ? { ok: false } : { ok: true, since, cancelRequested: one === 2 })),
-        { entries: some.length },
-      );
-      const results = await lostWith(asking, () => some.map((): port.RenewResult => ({ ok: false })));
-      for (const [index, { renewal }] of some.entries()) if (results[index]?.ok === false) queue.forget(renewal.lease);
-      return results;
-    });
+    const results = await this.#tell(renewals, RENEWING);
+    for (const [index, { lease }] of renewals.entries())
+      if (results[index]?.ok === false) this.#queues.get(lease.queue)?.forget(lease);
+    return results;
   }
 
   async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
+    // Before the answer, which may bring the same key again: that is no loss.
+    for (const { lease } of settlements) this.#queues.get(lease.queue)?.forget(lease);
+    return await this.#tell(settlements, SETTLING);
+  }
+
+  /** What is said of leases, and what became of each. */
+  async #tell<R extends port.Renewal | port.Settlement, T>(
+    reports: readonly R[],
+    by: ReportBy<R, T>,
+  ): Promise<readonly T[]> {
     this.#checkOpen();
-    const entries = settlements.map((settlement) => ({ queue: settlement.lease.queue, settlement }));
-    return await inPieces(entries, async (name, some) => {
+    const entries = reports.map((report) => ({ queue: report.lease.queue, report }));
+    return await inPieces(entries, async (name, pieces) => {
+      const some = pieces.map(({ report }) => report);
+      const lost = (): T[] => some.map(() => by.lost);
       const queue = this.#queues.get(name);
-      if (queue === undefined) return some.map((): port.SettleResult => "lost");
-      // Before the answer, which may bring the same key again: that is no loss.
-      for (const { settlement } of some) queue.forget(settlement.lease);
-      const args = settleArguments(some.map(({ settlement }) => settlement));
-      const asking = queue.ask("a settlement", args, (result) => list(result).map((one) => one === 1), {
-        // An item that ended before the last one costs a quarter of a settlement.
-        entries: some.reduce((sum, { settlement: { ended = [] } }) => sum + 1 + ended.length / 4, 0),
-      });
-      const results = await lostWith(asking, () => some.map(() => false));
-      return results.map((isSettled): port.SettleResult => (isSettled ? "settled" : "lost"));
+      // It was deleted, and its leases with it.
+      if (queue === undefined) return lost();
+      const read = (result: unknown, moment: Moment): T[] => list(result).map((one) => by.read(one, moment));
+      // An item that ended before the last one costs a quarter of a settlement.
+      const size = some.reduce((sum, { ended = [] }) => sum + 1 + ended.length / 4, 0);
+      return await lostWith(queue.desk.ask(by.what, by.write(some), read, { entries: size }), lost);
     });
   }
 
@@ -133,7 +149,7 @@ export class RedisEngine implements port.Engine {
   }
 
   async cancel({ queue, id }: port.ItemRequest): Promise<port.CancelResult> {
-    return await this.#queue(queue).ask("a cancel", ["cancel", id], (result) => {
+    return await this.#queue(queue).desk.ask("a cancel", ["cancel", id], (result) => {
       if (result === "cancelled" || result === "requested" || result === "ended") return result;
       return "missing";
     });
@@ -142,7 +158,7 @@ export class RedisEngine implements port.Engine {
   async pause({ queue, key, paused }: port.PauseRequest): Promise<void> {
     const flag = paused ? "1" : "0";
     const args = key === undefined ? ["pauseQueue", flag] : ["pauseKey", key, flag];
-    await this.#queue(queue).ask("a pause", args, () => undefined);
+    await this.#queue(queue).desk.ask("a pause", args, () => undefined);
   }
 
   async deleteQueue({ queue: name, force }: port.DeleteQueueRequest): Promise<boolean> {

@@ -37,7 +37,7 @@ function F.takeReady(claim)
     local set = KEYS[N.beforeReady + level]
     -- Not ZPOPMIN: to write out the places, which nobody needs, takes it longer than all else.
     local first = call('ZRANGE', set, 0, wanted - 1)
-    call('ZREMRANGEBYRANK', set, 0, wanted - 1)
+    F.bulk('ZREM', set, first)
     F.findKeys(first)
     for _, name in ipairs(first) do
       local k = keys[name]
