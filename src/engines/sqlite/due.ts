@@ -1,8 +1,7 @@
-import type { DatabaseSync } from "node:sqlite";
 import type { Instant } from "../../domain/clock.ts";
 import { type KeyRow, READY } from "./key-row.ts";
 import type { Parts } from "./parts.ts";
-import { integer, optionalInteger, type Row, Statement } from "./rows.ts";
+import { integer, optionalInteger, type Row, type Statement, type Sql } from "./rows.ts";
 import { uncover } from "./run.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -22,32 +21,20 @@ export class DueDates {
   readonly #keptInVain: Statement;
   readonly #ofAnotherBoot: Statement;
 
-  constructor(db: DatabaseSync) {
-    this.#nextLeased = new Statement(
-      db,
-      "SELECT at FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 ORDER BY at LIMIT 1",
-    );
-    this.#nextBlocked = new Statement(
-      db,
-      "SELECT at FROM key INDEXED BY key_due WHERE state >= 2 AND state = 3 ORDER BY at LIMIT 1",
-    );
-    this.#expired = new Statement(
-      db,
+  constructor(sql: Sql) {
+    this.#nextLeased = sql("SELECT at FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 ORDER BY at LIMIT 1");
+    this.#nextBlocked = sql("SELECT at FROM key INDEXED BY key_due WHERE state >= 2 AND state = 3 ORDER BY at LIMIT 1");
+    this.#expired = sql(
       `SELECT id FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
     );
-    this.#unblocked = new Statement(
-      db,
+    this.#unblocked = sql(
       `SELECT id FROM key INDEXED BY key_due WHERE state >= 2 AND state = 3 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
     );
-    this.#nextKept = new Statement(
-      db,
-      "SELECT min(at), max(at) FROM key INDEXED BY key_wanted WHERE wanted = 1 AND state < 2",
-    );
-    this.#keptInVain = new Statement(
-      db,
+    this.#nextKept = sql("SELECT min(at), max(at) FROM key INDEXED BY key_wanted WHERE wanted = 1 AND state < 2");
+    this.#keptInVain = sql(
       `SELECT id FROM key INDEXED BY key_wanted WHERE wanted = 1 AND state < 2 AND (at <= ? OR at > ?) LIMIT ${AT_A_TIME}`,
     );
-    this.#ofAnotherBoot = new Statement(db, "UPDATE key SET at = 0 WHERE state >= 2 AND state = 2 AND granted > ?");
+    this.#ofAnotherBoot = sql("UPDATE key SET at = 0 WHERE state >= 2 AND state = 2 AND granted > ?");
   }
 
   /**

@@ -15,13 +15,14 @@ import { type EndedItem, isRemembered, Items } from "./items.ts";
 import { Receipts } from "./receipts.ts";
 import type { KeyRow } from "./key-row.ts";
 import { Line } from "./line.ts";
-import { Statement } from "./rows.ts";
+import { type Sql, type Statement, statementsOf } from "./rows.ts";
 import type { QueueRow } from "./queue-table.ts";
 import { Transaction } from "./transaction.ts";
 
 /** What every step works with: the open transaction, the items, and the line of each key. */
 export interface Parts {
   readonly db: DatabaseSync;
+  readonly sql: Sql;
   readonly tx: Transaction;
   readonly items: Items;
   readonly receipts: Receipts;
@@ -31,17 +32,19 @@ export interface Parts {
 }
 
 export function makeParts(db: DatabaseSync): Parts {
-  const tx = new Transaction(db);
-  const items = new Items(db);
-  const receipts = new Receipts(db);
+  const sql = statementsOf(db);
+  const tx = new Transaction(sql);
+  const items = new Items(sql);
+  const receipts = new Receipts(sql);
   return {
     db,
+    sql,
     tx,
     items,
     receipts,
-    cells: new Cells(db),
+    cells: new Cells(sql),
     line: new Line(tx, items),
-    endings: new Endings(db, tx, items, receipts),
+    endings: new Endings(sql, tx, items, receipts),
   };
 }
 
@@ -52,12 +55,11 @@ export class Endings {
   readonly #receipts: Receipts;
   readonly #bury: Statement;
 
-  constructor(db: DatabaseSync, tx: Transaction, items: Items, receipts: Receipts) {
+  constructor(sql: Sql, tx: Transaction, items: Items, receipts: Receipts) {
     this.#tx = tx;
     this.#items = items;
     this.#receipts = receipts;
-    this.#bury = new Statement(
-      db,
+    this.#bury = sql(
       "INSERT INTO dead (place, seq, queue, key, level, id, type, body, headers, submitted, keep, attempt, failure, at, tried) " +
         "SELECT ?, seq, ?, ?, level, id, type, body, headers, submitted, keep, ?, ?, ?, ? FROM item WHERE seq = ?",
     );
@@ -92,7 +94,7 @@ export class Endings {
   }
 
   #noted(key: KeyRow, how: (attempt: Attempt) => AttemptReport): string | undefined {
-    const item = key.granting ?? this.#items.forGrant(key.head);
+    const item = key.granting ?? this.#items.get(key.head);
     // A row that is damaged or gone must not keep a lease from running out.
     if (item === undefined) return undefined;
     const attempt = how({ attempt: item.attempt + key.attempt, at: this.#tx.wall, worker: key.worker ?? "" });

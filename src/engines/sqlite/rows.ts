@@ -33,6 +33,13 @@ export class Statement {
   }
 }
 
+/** Prepares a statement. */
+export type Sql = (text: string) => Statement;
+
+export function statementsOf(db: DatabaseSync): Sql {
+  return (text) => new Statement(db, text);
+}
+
 export function integer(row: Row, index: number): number {
   const value = row[index];
   if (typeof value === "number") return value;

@@ -92,10 +92,11 @@ export class Store {
     this.#tellsAll = tellsAll;
     this.#isAlive = isAlive;
     this.#parts = makeParts(db);
-    this.#claims = new Claims(db);
-    this.#dueDates = new DueDates(db);
-    this.#operations = new Operations(db);
-    this.#deletion = new QueueDeletion(db);
+    const { sql } = this.#parts;
+    this.#claims = new Claims(sql);
+    this.#dueDates = new DueDates(sql);
+    this.#operations = new Operations(sql);
+    this.#deletion = new QueueDeletion(sql);
     this.#inspection = new Inspection(this.#parts, this.#operations);
     this.#write(() => {
       this.#dueDates.endLeasesOfAnotherBoot(now().monotonic);

@@ -41,19 +41,8 @@ function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms
   key ??= tx.makeKey(queue, arrival.key);
 
   const seq = tx.next();
-  const item: ItemRow = {
-    seq,
-    key: key.id,
-    level,
-    id,
-    payload: { type: terms.type, body: arrival.body },
-    headers: arrival.headers,
-    submitted: tx.wall,
-    keep: keepMs,
-    attempt: 0,
-    due: 0,
-    tried: undefined,
-  };
+  const { body, headers } = arrival;
+  const item = { seq, key: key.id, level, id, type: terms.type, body, headers, submitted: tx.wall, keep: keepMs };
   items.add(item);
   if (isRemembered(item)) receipts.add(queue, item, arrival.key);
   arrive(parts, queue, key, item, terms.delayMs);
@@ -66,7 +55,13 @@ function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms
   return accepted(queue, id ?? assignedId(seq), arrival.key, level, tx.wall, replaced.ids);
 }
 
-function arrive({ tx, items, line }: Parts, queue: QueueRow, key: KeyRow, item: ItemRow, delayMs: number): void {
+function arrive(
+  { tx, items, line }: Parts,
+  queue: QueueRow,
+  key: KeyRow,
+  item: Pick<ItemRow, "seq" | "level">,
+  delayMs: number,
+): void {
   if (delayMs === 0) return line.arrive(queue, key, item.seq, item.level, false);
   items.addDelayed(item.seq, key.id, tx.wall + delayMs, false);
   tx.queues.touch(queue).delayed += 1;
