@@ -126,42 +126,32 @@ export class Inspection {
   }
 
   check(now: Instant): readonly port.Finding[] {
-    const findings: port.Finding[] = [];
     const pragma = (name: string): unknown => this.#db.prepare(`PRAGMA ${name}`).get()?.[name];
-    findings.push({
-      severity: "ok",
-      subject: "SQLite",
-      detail: `version ${String(this.#db.prepare("SELECT sqlite_version() AS v").get()?.["v"])}, schema ${SCHEMA_VERSION}`,
-    });
-    findings.push(durability(Number(pragma("synchronous")), String(pragma("journal_mode"))));
+    const version = String(this.#db.prepare("SELECT sqlite_version() AS v").get()?.["v"]);
+    const findings: port.Finding[] = [
+      { severity: "ok", subject: "SQLite", detail: `version ${version}, schema ${SCHEMA_VERSION}` },
+      durability(Number(pragma("synchronous")), String(pragma("journal_mode"))),
+    ];
+    const warn = (subject: string, detail: string, advice: string): void =>
+      void findings.push({ severity: "warning", subject, detail, advice });
     const damage = this.#db.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
-    findings.push(
-      damage === "ok"
-        ? { severity: "ok", subject: "Integrity", detail: "quick check found no damage" }
-        : {
-            severity: "error",
-            subject: "Integrity",
-            detail: String(damage),
-            advice: "Stop all processes, keep a copy of the file, restore a backup.",
-          },
-    );
+    const subject = "Integrity";
+    const advice = "Stop all processes, keep a copy of the file, restore a backup.";
+    if (damage === "ok") findings.push({ severity: "ok", subject, detail: "quick check found no damage" });
+    else findings.push({ severity: "error", subject, detail: String(damage), advice });
     const expired = integer(this.#running.get(Math.floor(now.monotonic)) ?? [0], 0);
     if (expired > 0) {
-      findings.push({
-        severity: "warning",
-        subject: "Leases",
-        detail: `${expired} lease(s) ran out and nobody took them over`,
-        advice: "Their workers crashed or were stopped. Start a worker; it takes the keys over at once.",
-      });
+      const detail = `${expired} lease(s) ran out and nobody took them over`;
+      warn("Leases", detail, "Their workers crashed or were stopped. Start a worker; it takes the keys over at once.");
     }
     const free = Number(pragma("freelist_count"));
     if (free > MANY_FREE_PAGES) {
-      findings.push({
-        severity: "warning",
-        subject: "Size",
-        detail: `${free} of ${String(pragma("page_count"))} pages are free`,
-        advice: "They are reused. To shrink the file, stop all processes and run VACUUM with the sqlite3 command.",
-      });
+      const detail = `${free} of ${String(pragma("page_count"))} pages are free`;
+      warn(
+        "Size",
+        detail,
+        "They are reused. To shrink the file, stop all processes and run VACUUM with the sqlite3 command.",
+      );
     }
     return findings;
   }

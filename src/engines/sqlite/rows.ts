@@ -37,7 +37,7 @@ export class Statement {
 export type Sql = (text: string) => Statement;
 
 export function statementsOf(db: DatabaseSync): Sql {
-  return (text) => new Statement(db, text);
+  return (written) => new Statement(db, written);
 }
 
 export function integer(row: Row, index: number): number {
