@@ -15,19 +15,13 @@ export function readPayload(kind: string, form: string, text: string): Payload {
 
 /** Submissions in a row with the same terms travel together. */
 export function submitArguments(submissions: readonly Submission[], levels: readonly string[]): readonly string[][] {
-  const groups: string[][] = [];
-  for (let first = 0; first < submissions.length;) {
-    let last = first + 1;
-    const [terms] = submissions.slice(first, last);
-    if (terms === undefined) break;
-    for (; last < submissions.length; last += 1) {
-      const next = submissions[last];
-      if (next === undefined || !haveSameTerms(terms, next)) break;
-    }
-    groups.push(groupArguments(terms, submissions.slice(first, last), levels));
-    first = last;
+  const groups: Submission[][] = [];
+  for (const one of submissions) {
+    const group = groups.at(-1);
+    if (group?.[0] !== undefined && haveSameTerms(group[0], one)) group.push(one);
+    else groups.push([one]);
   }
-  return groups;
+  return groups.flatMap((group) => (group[0] === undefined ? [] : [groupArguments(group[0], group, levels)]));
 }
 
 function groupArguments(terms: Submission, group: readonly Submission[], levels: readonly string[]): string[] {
@@ -54,16 +48,13 @@ function groupArguments(terms: Submission, group: readonly Submission[], levels:
   return args;
 }
 
+const TERMS = ["level", "delayMs", "keepMs", "mode", "keyLimit", "queueLimit"] as const;
+
 function haveSameTerms(one: Submission, other: Submission): boolean {
   return (
-    one.level === other.level &&
+    TERMS.every((name) => one[name] === other[name]) &&
     one.payload.type === other.payload.type &&
     typeof one.payload.body === typeof other.payload.body &&
-    one.delayMs === other.delayMs &&
-    one.keepMs === other.keepMs &&
-    one.mode === other.mode &&
-    one.keyLimit === other.keyLimit &&
-    one.queueLimit === other.queueLimit &&
     (one.id === undefined) === (other.id === undefined) &&
     (one.headers === undefined) === (other.headers === undefined)
   );

@@ -73,13 +73,8 @@ export class Items {
     this.#statements.setDue.run(due, seq);
   }
 
-  setTried(seq: number, tried: string): void {
-    this.#statements.setTried.run(tried, seq);
-  }
-
-  /** Its lease was lost. */
-  setLost(seq: number, tried: string): void {
-    this.#statements.setLost.run(tried, seq);
+  noteAttempt(seq: number, tried: string, isLost: boolean): void {
+    this.#statements.noteAttempt.run(tried, Number(isLost), seq);
   }
 
   addAttempts(seq: number, attempts: number): void {
@@ -212,8 +207,7 @@ function prepare(sql: Sql) {
     discard: sql("DELETE FROM item WHERE seq IN (SELECT value FROM json_each(?))"),
     due: sql("SELECT due FROM item WHERE seq = ?"),
     setDue: sql("UPDATE item SET due = ? WHERE seq = ?"),
-    setTried: sql("UPDATE item SET tried = ? WHERE seq = ?"),
-    setLost: sql("UPDATE item SET tried = ?, losses = losses + 1 WHERE seq = ?"),
+    noteAttempt: sql("UPDATE item SET tried = ?, losses = losses + ? WHERE seq = ?"),
     addAttempts: sql("UPDATE item SET attempt = attempt + ? WHERE seq = ?"),
     remove: sql(`DELETE FROM item WHERE seq = ? RETURNING ${FOR_END}`),
     link: sql("INSERT OR REPLACE INTO link (seq, next) VALUES (?, ?)"),

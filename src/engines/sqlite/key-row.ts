@@ -111,6 +111,13 @@ export function readKey(row: Row): KeyRow {
   };
 }
 
+/** It ended, or stands elsewhere now. */
+export function removeHead(key: KeyRow): void {
+  key.head = 0;
+  key.attempt = 0;
+  key.granting = undefined;
+}
+
 /** `level:first:last` joined by spaces: small, and cheaper to read than JSON. */
 export function writeLanes(lanes: readonly Lane[]): string | null {
   const [only] = lanes;

@@ -1,5 +1,5 @@
 import type { EndedItem, ItemRow, Items } from "./items.ts";
-import { BLOCKED, IDLE, type KeyRow, type Lane, LEASED, READY } from "./key-row.ts";
+import { BLOCKED, IDLE, type KeyRow, type Lane, LEASED, READY, removeHead } from "./key-row.ts";
 import type { QueueRow } from "./queue-table.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -50,10 +50,8 @@ export class Line {
       const lane = key.lanes[0];
       if (lane === undefined) {
         key.state = IDLE;
-        key.head = 0;
-        key.attempt = 0;
+        removeHead(key);
         key.gaps = false;
-        key.granting = undefined;
         if (!key.paused && key.delayed === 0) key.alone = 0;
         return this.#tx.keys.save(key);
       }

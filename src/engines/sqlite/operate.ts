@@ -2,7 +2,7 @@ import { DEFAULT_LEVELS } from "../../domain/level.ts";
 import type { CancelResult, PauseRequest, QueueDeclaration, ReviveRequest } from "../../engine/port.ts";
 import { assignedId, seqOfAssigned } from "./assigned-id.ts";
 import { isRemembered, readType } from "./items.ts";
-import { LEASED, READY } from "./key-row.ts";
+import { LEASED, READY, removeHead } from "./key-row.ts";
 import type { Replies, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 import { body, integer, optionalText, type Row, type Statement, text, type Sql } from "./rows.ts";
@@ -69,8 +69,7 @@ export class Operations {
     if (isHead) endings.endHead(queue, key, { state: "cancelled" });
     else endings.end(queue, seq, { state: "cancelled" });
     if (items.removeDelayed(seq)) {
-      key.delayed -= 1;
-      tx.queues.touch(queue).delayed -= 1;
+      tx.countDelayed(queue, key, -1);
       tx.keys.save(key);
       return "cancelled";
     }
@@ -79,9 +78,7 @@ export class Operations {
     tx.keys.save(key);
     if (!isHead) key.gaps = true;
     else {
-      key.head = 0;
-      key.attempt = 0;
-      key.granting = undefined;
+      removeHead(key);
       if (key.state !== LEASED) line.promote(key);
     }
     return "cancelled";
@@ -159,7 +156,7 @@ export class Operations {
     });
     // What was tried before is still worth knowing: the attempts count anew.
     const tried = optionalText(row, 10);
-    if (tried !== undefined) items.setTried(seq, tried);
+    if (tried !== undefined) items.noteAttempt(seq, tried, false);
     if (isRemembered({ id, keep })) receipts.reopen(queue, remembered);
     line.arrive(queue, key, seq, level, false);
   }

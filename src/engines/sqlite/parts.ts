@@ -1,13 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Failure } from "../../domain/failure.ts";
-import {
-  addAttempt,
-  type Attempt,
-  attemptOf,
-  lostAttempt,
-  readAttempts,
-  writeAttempts,
-} from "../../engine/attempts.ts";
+import { addAttempt, type Attempt, attemptOf, readAttempts, writeAttempts } from "../../engine/attempts.ts";
 import type { AttemptReport, Outcome } from "../../engine/port.ts";
 import { assignedId } from "./assigned-id.ts";
 import { Cells } from "./cells.ts";
@@ -83,24 +76,13 @@ export class Endings {
 
   /** An attempt of the head came to nothing: noted with the item, which stays. */
   note(key: KeyRow, how: (attempt: Attempt) => AttemptReport): void {
-    const tried = this.#noted(key, how);
-    if (tried !== undefined) this.#items.setTried(key.head, tried);
-  }
-
-  /** The same for one whose lease was lost. */
-  noteLost(key: KeyRow): void {
-    const tried = this.#noted(key, lostAttempt);
-    if (tried !== undefined) this.#items.setLost(key.head, tried);
-  }
-
-  #noted(key: KeyRow, how: (attempt: Attempt) => AttemptReport): string | undefined {
     const item = key.granting ?? this.#items.get(key.head);
     // A row that is damaged or gone must not keep a lease from running out.
-    if (item === undefined) return undefined;
+    if (item === undefined) return;
     const attempt = how({ attempt: item.attempt + key.attempt, at: this.#tx.wall, worker: key.worker ?? "" });
     const tried = writeAttempts(addAttempt(readAttempts(item.tried), attempt));
     if (key.granting !== undefined) key.granting = { ...key.granting, tried };
-    return tried;
+    this.#items.noteAttempt(key.head, tried, attempt.end === "lost");
   }
 
   bury(queue: QueueRow, key: KeyRow, failure: Failure): void {

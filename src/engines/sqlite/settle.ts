@@ -1,11 +1,10 @@
 import { attemptOf } from "../../engine/attempts.ts";
 import type { Ending, SettleResult } from "../../engine/port.ts";
-import { endLease, keep } from "./due.ts";
+import { endLease, letGo } from "./due.ts";
 import { type KeyRow, LEASED } from "./key-row.ts";
 import type { LeaseTuple, Requests, SettleTuple } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 import { endBefore, endOf, uncover } from "./run.ts";
-import type { Transaction } from "./transaction.ts";
 
 /** The positions of those that are not the current lease of their key. */
 export function lapsed(parts: Parts, leases: readonly LeaseTuple[]): readonly number[] {
@@ -81,8 +80,7 @@ function retry(parts: Parts, key: KeyRow, ending: Extract<Ending, { type: "retry
   const queue = tx.queues.get(key.queue);
   items.addAttempts(key.head, key.attempt);
   items.addDelayed(key.head, key.id, due, true);
-  key.delayed += 1;
-  tx.queues.touch(queue).delayed += 1;
+  tx.countDelayed(queue, key, 1);
   queue.running -= 1;
   tx.later.add(queue.id);
   letGo(tx, key);
@@ -97,12 +95,4 @@ function finish(parts: Parts, key: KeyRow, ending: Ending): void {
   else endings.endHead(queue, key, ending.type === "done" ? endOf(ending) : { state: "cancelled" });
   letGo(tx, key);
   line.promote(key);
-}
-
-function letGo(tx: Transaction, key: KeyRow): void {
-  keep(tx, key);
-  key.fence = 0;
-  key.worker = undefined;
-  key.progress = undefined;
-  key.cancel = false;
 }

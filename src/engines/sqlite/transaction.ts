@@ -109,6 +109,11 @@ export class Transaction {
     this.deleted.add(queue.name);
   }
 
+  countDelayed(queue: QueueRow, key: KeyRow, change: number): void {
+    key.delayed += change;
+    this.queues.touch(queue).delayed += change;
+  }
+
   /** Counts an item in or out of the line of its level. */
   count(queue: QueueRow, level: number, change: number): void {
     this.queues.touch(queue).waiting[level] = (queue.waiting[level] ?? 0) + change;
