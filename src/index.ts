@@ -61,4 +61,4 @@ export type { HintResult, HintStore, WakeAdapter, WakeMessage } from "./wake/por
 export type { WorkerEvent } from "./worker/events.ts";
 export type { Handler, WorkItem } from "./worker/handler.ts";
 export type { HeldLease } from "./worker/held-item.ts";
-export type { StopReport } from "./worker/worker-loop.ts";
+export type { StopReport } from "./worker/endings-told.ts";

@@ -44,6 +44,7 @@ async function bundle(
   contents: string,
   format: "esm" | "cjs",
   nodePaths: string[] = [],
+  banner = "",
 ): Promise<string> {
   const outfile = join(folder, `out/app.${format === "esm" ? "mjs" : "cjs"}`);
   const { warnings } = await build({
@@ -51,6 +52,7 @@ async function bundle(
     bundle: true,
     platform: "node",
     nodePaths,
+    banner: { js: banner },
     format,
     outfile,
     logLevel: "silent",
@@ -102,6 +104,21 @@ describe("a bundle", { timeout: 120_000 }, () => {
     assert.equal(await play(file, server.url, folder), "done painted\n");
     await server.kill();
     assert.match(await play(file, server.url, folder), /^STORE_UNAVAILABLE Redis cannot be reached/);
+  });
+
+  test("as an ES module with CommonJS client libraries in it says what it lacks, and works with that", async (context) => {
+    const server = await startRedisServer();
+    context.after(() => server.stop());
+    const folder = install(context);
+    const modules = [join(root, "node_modules")];
+    const lacking = await bundle(folder, APPLICATION, "esm", modules);
+    for (const url of ["nats://127.0.0.1:9", "postgres://127.0.0.1:9/x", server.url, "consul://127.0.0.1:9"]) {
+      const said = await play(lacking, url, folder);
+      assert.match(said, /^ENGINE_MISSING .* needs the package .* --format=cjs, .* --banner:js='import /);
+    }
+    const [, banner] = /--banner:js='(.*)'\n$/.exec(await play(lacking, server.url, folder)) ?? [];
+    const file = await bundle(folder, APPLICATION, "esm", modules, banner);
+    assert.equal(await play(file, server.url, folder), "done painted\n");
   });
 
   test("of every other entry point can be made with no optional package installed", async (context) => {

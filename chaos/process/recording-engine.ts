@@ -59,15 +59,17 @@ export class RecordingEngine extends PassThrough {
 
   override async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     const grants = await super.claim(request);
-    for (const { lease, item, behind = [] } of grants) {
-      const { fence, key, since } = lease;
-      const first = named(item);
-      const covered = behind.map(named);
-      this.#runs.set(nameOf(lease), [first, ...covered]);
-      const granted = { type: "grant" as const, since: since.monotonic, ...first, key, level: item.level, fence };
-      this.#record(covered.length === 0 ? granted : { ...granted, behind: covered });
-    }
+    for (const grant of grants) this.#granted(grant);
     return grants;
+  }
+
+  #granted({ lease, item, behind = [] }: port.Grant): void {
+    const { fence, key, since } = lease;
+    const first = named(item);
+    const covered = behind.map(named);
+    this.#runs.set(nameOf(lease), [first, ...covered]);
+    const granted = { type: "grant" as const, since: since.monotonic, ...first, key, level: item.level, fence };
+    this.#record(covered.length === 0 ? granted : { ...granted, behind: covered });
   }
 
   override async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
@@ -108,9 +110,11 @@ export class RecordingEngine extends PassThrough {
     try {
       const results = await super.settle(settlements);
       for (const [index, entry] of entries.entries()) {
-        this.#record({ type: "settle", ...entry, outcome: results[index] === "settled" ? "ok" : "fail" });
+        const result = results[index];
+        this.#record({ type: "settle", ...entry, outcome: result === undefined || result === "lost" ? "fail" : "ok" });
         const lease = settlements[index]?.lease;
         if (lease !== undefined) this.#runs.delete(nameOf(lease));
+        if (typeof result === "object") this.#granted(result);
       }
       return results;
     } catch (error) {

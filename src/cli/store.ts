@@ -23,9 +23,12 @@ export function openStore(flags: GlobalFlags, onEvent: (event: BatonEvent) => vo
 }
 
 /** Opens the store for looking only: a look must not leave a file behind. Undefined: there is none yet. */
-export async function openExistingStore(flags: GlobalFlags): Promise<Baton | undefined> {
+export async function openExistingStore(
+  flags: GlobalFlags,
+  onEvent: (event: BatonEvent) => void = printEvent,
+): Promise<Baton | undefined> {
   const file = sqliteFile(storeUrl(flags));
-  return file !== undefined && !existsSync(file) ? undefined : openStore(flags);
+  return file !== undefined && !existsSync(file) ? undefined : openStore(flags, onEvent);
 }
 
 export function noStoreYet(flags: GlobalFlags): BatonError {

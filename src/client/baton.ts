@@ -1,13 +1,13 @@
 import type { Duration } from "../domain/duration.ts";
 import { isError } from "../domain/realms.ts";
 import { type Clock, stayingAlive, systemClock } from "../domain/clock.ts";
-import { Closed } from "../domain/errors.ts";
+import { Closed, InvalidInput } from "../domain/errors.ts";
 import { checkQueueName } from "../domain/names.ts";
 import { checkFunction, checkOptions, type OptionNames } from "../domain/options.ts";
 import { parseQueueOptions, type QueueOptions } from "../domain/settings.ts";
 import type { Engine, Finding, QueueReport, Repair } from "../engine/port.ts";
 import type { LockReport } from "../locks/port.ts";
-import { type BatonEvent, describeWarning } from "./events.ts";
+import type { BatonEvent } from "./events.ts";
 import { ConnectionLocks } from "./locks/connection-locks.ts";
 import type { EachOptions, EachReport } from "./locks/each.ts";
 import type { Election, ElectionOptions } from "./locks/election.ts";
@@ -16,6 +16,7 @@ import type { LockSession } from "./locks/kept-session.ts";
 import type { LockOptions, SessionOptions } from "./locks/options.ts";
 import { Queue } from "./queue.ts";
 import type { Shared } from "./shared.ts";
+import { warner } from "./warner.ts";
 import { parseGrace, type StopOptions } from "./worker.ts";
 import type { WakeAdapter } from "../wake/port.ts";
 import { Outages } from "../worker/outages.ts";
@@ -55,11 +56,19 @@ const BATON_OPTIONS: OptionNames<BatonOptions> = {
   random: true,
 };
 
+const CONNECTED = "keeping the connection";
+
 /** Looked at before anything is opened. */
 export function checkBatonOptions(options: BatonOptions): BatonOptions {
-  const { onEvent, random } = checkOptions(options, BATON_OPTIONS);
+  const { onEvent, random, clock, wake, wakePrefix } = checkOptions(options, BATON_OPTIONS);
   if (onEvent !== undefined) checkFunction(onEvent, "onEvent", "hears events");
   if (random !== undefined) checkFunction(random, "random", "returns a number from 0 to 1");
+  if (clock !== undefined && typeof clock?.setTimer !== "function")
+    throw new InvalidInput("clock", clock, "an object with monotonic(), wall() and setTimer()");
+  if (wake !== undefined && typeof wake !== "string" && typeof wake?.publish !== "function")
+    throw new InvalidInput("wake", wake, "a URL such as nats://localhost:4222, or an adapter");
+  if (wakePrefix !== undefined && typeof wakePrefix !== "string")
+    throw new InvalidInput("wakePrefix", wakePrefix, "a text");
   return options;
 }
 
@@ -82,6 +91,8 @@ export class Baton implements AsyncDisposable {
       workers: new Set(),
       closed: false,
     };
+    const { outages: told } = this.#shared;
+    engine.onAway?.((away) => (away === undefined ? told.worked(CONNECTED) : told.failed(CONNECTED, away)));
   }
 
   /** The kind of store: memory, sqlite, … */
@@ -201,8 +212,10 @@ export class Baton implements AsyncDisposable {
 }
 
 /** Who hears of events: the application's listener, or else a person of the few that mean a risk. */
-export function tellerOf({ onEvent }: BatonOptions): (event: BatonEvent) => void {
-  return onEvent === undefined ? warner() : guarded(onEvent);
+export function tellerOf({ onEvent, clock = systemClock }: BatonOptions): (event: BatonEvent) => void {
+  return onEvent === undefined
+    ? warner(clock, (message, options) => process.emitWarning(message, options))
+    : guarded(onEvent);
 }
 
 /** A listener that throws must not take work down with it. */
@@ -216,21 +229,5 @@ function guarded(listener: (event: BatonEvent) => void): (event: BatonEvent) => 
         "BatonWarning",
       );
     }
-  };
-}
-
-/** A handler that returns what cannot be kept does so for each item: that is said once for each queue. */
-function warner(): (event: BatonEvent) => void {
-  const told = new Set<string>();
-  return (event) => {
-    const message = describeWarning(event);
-    if (message === undefined) return;
-    const code = `BATON_${event.type.toUpperCase().replaceAll("-", "_")}`;
-    if (event.type !== "result-not-kept") return process.emitWarning(message, { type: "BatonWarning", code });
-    const { queue } = event.item;
-    if (told.has(queue)) return;
-    told.add(queue);
-    const once = "This is said once for each queue; onEvent hears of each item.";
-    process.emitWarning(`${message} ${once}`, { type: "BatonWarning", code });
   };
 }

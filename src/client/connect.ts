@@ -19,6 +19,7 @@ import { takeWake } from "./wake-url.ts";
  */
 export async function connect(store?: string | Engine | LockStore, options: BatonOptions = {}): Promise<Baton> {
   checkBatonOptions(options);
+  checkStore(store);
   if (store === undefined || typeof store === "string") {
     const { url, ...named } = takeWake(store ?? defaultUrl());
     const open = async (): Promise<Engine> => {
@@ -39,9 +40,16 @@ export async function connect(store?: string | Engine | LockStore, options: Bato
     return new Baton(engine, options, outages);
   }
   if (options.wake !== undefined) throw new InvalidInput("wake", options.wake, "left to the engine that is given");
+  if (options.wakePrefix !== undefined)
+    throw new InvalidInput("wakePrefix", options.wakePrefix, "left to the engine that is given");
   if (options.waitForStore !== undefined)
     throw new InvalidInput("waitForStore", options.waitForStore, "left to whoever opened the engine that is given");
   return new Baton("acquire" in store ? locksOnlyEngine(store) : store, options);
+}
+
+function checkStore(store: string | Engine | LockStore | undefined): void {
+  if (store === undefined || typeof store === "string" || (typeof store === "object" && store !== null)) return;
+  throw new InvalidInput("store", store, "a URL such as sqlite:work.db, or an engine");
 }
 
 function defaultUrl(): string {
@@ -117,7 +125,10 @@ const CARRIERS: Readonly<Record<string, (url: string) => Promise<WakeAdapter>>> 
 
 async function openWake(store: string, options: BatonOptions): Promise<Wake | undefined> {
   const { wake, wakePrefix, clock } = options;
-  if (wake === undefined) return undefined;
+  if (wake === undefined) {
+    if (wakePrefix !== undefined) throw new InvalidInput("wakePrefix", wakePrefix, "used together with wake");
+    return undefined;
+  }
   if (!WAKEABLE.includes(schemeOf(store)))
     throw new InvalidInput("wake", schemeOf(store), `a store that has use for it: ${WAKEABLE.join(", ")}`);
   const adapter = typeof wake === "string" ? await openCarrier(wake) : wake;

@@ -161,7 +161,7 @@ export class Queue<T> {
     checkOptions(options, TAKE_OPTIONS);
     const { patienceMs, retry, payloadLimit: resultLimit } = this.#settings;
     const leaseMs = options.lease === undefined ? this.#settings.leaseMs : parseLease(options.lease);
-    const worker = checkOwner(options.name);
+    const worker = checkOwner(options.name, "name");
     const signal = checkSignal(options.signal);
     const request = { queue: this.name, worker, leaseMs, patienceMs, retry, resultLimit, signal };
     const max = checkCount(options.max ?? 1, "max");

@@ -7,7 +7,8 @@ import { checkFlag, checkFunction, checkOptions, type OptionNames } from "../dom
 import { parseRetry, type RetryOptions } from "../domain/retry.ts";
 import { checkCount, parseLease, type QueueSettings } from "../domain/settings.ts";
 import type { Handler } from "../worker/handler.ts";
-import { type StopReport, WorkerLoop, type WorkerSettings } from "../worker/worker-loop.ts";
+import type { StopReport } from "../worker/endings-told.ts";
+import { WorkerLoop, type WorkerSettings } from "../worker/worker-loop.ts";
 import type { Shared } from "./shared.ts";
 
 export interface WorkOptions {
@@ -131,7 +132,7 @@ export class Worker implements AsyncDisposable {
     const backoff = new Backoff(random, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
     for (;;) {
       try {
-        await declare();
+        await outages.answered(BEGINNING, declare());
         break;
       } catch (error) {
         // The stop is what counts.

@@ -11,6 +11,7 @@ import { idempotent } from "./cases/idempotent.ts";
 import { independent } from "./cases/independent.ts";
 import { inspected } from "./cases/inspected.ts";
 import { accounted } from "./cases/accounted.ts";
+import { next } from "./cases/next.ts";
 import { ordered } from "./cases/ordered.ts";
 import { prompt } from "./cases/prompt.ts";
 import { retried } from "./cases/retried.ts";
@@ -30,6 +31,7 @@ export const cases: readonly ConformanceCase[] = [
   ...ordered,
   ...retried,
   ...runs,
+  ...next,
   ...independent,
   ...prompt,
   ...urgent,

@@ -222,7 +222,7 @@ export class Acquisition {
     { consulSession }: Contender,
     { foreign }: LockState,
   ): AcquireResult {
-    const { name, session, slots, lost } = this.#request;
+    const { name, session, slots, lost, foreign: foundLater } = this.#request;
     const { leaseMs } = session;
     this.#isInLine = false;
     if (!this.#session.isAlive(this.#parts.clock)) {
@@ -241,6 +241,7 @@ export class Acquisition {
         if (this.#trace.doubtedAt === undefined) this.#session.traces.delete(this.#nonce);
         lost?.();
       },
+      foreign: (found) => foundLater?.(found),
     });
     const handle = new OwnHold(this.#nonce, slots, this.#trace);
     return { ok: true, hold: { name, fence, session, handle, ...(foreign.length === 0 ? {} : { foreign }) } };

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ConsulApi, Entries } from "./api.ts";
 import { Unanswered, WAIT_CONNECTIONS } from "./http.ts";
 import { assertReadable, lockPrefix, type LockState, lockState } from "./lock-keys.ts";
+import { nextIndex } from "./next-index.ts";
 import { type Outside, Patience } from "./patience.ts";
 
 /** Consul answers sooner when something has changed; it takes at most ten minutes. */
@@ -46,13 +47,15 @@ export class Changes {
     const lock = lockPrefix(this.#prefix, name);
     const { signal } = followed.ended;
     let { index } = followed.state;
+    let newest = index;
     let restMs = 1;
     while (!signal.aborted) {
       try {
         const waitMs = this.#followed.size > WAIT_CONNECTIONS ? TURN_MS : WAIT_MS;
         const found = await this.#api.list(lock, { after: { index, waitMs }, signal });
         patience.reset();
-        const wentBack = found.index < index;
+        const wentBack = found.index < newest;
+        newest = found.index;
         const changed = wentBack || followed.differs(found);
         if (changed) {
           const state = lockState(name, lock, found);
@@ -61,8 +64,7 @@ export class Changes {
         }
         restMs = changed || found.index === index ? 1 : Math.min(restMs * 2, LONGEST_REST_MS);
         if (restMs > 1) await sleep(restMs, undefined, { signal });
-        // Consul's rule: an index that went backwards is forgotten.
-        index = wentBack ? 0 : found.index;
+        index = nextIndex(index, found);
       } catch (error) {
         if (signal.aborted) return;
         if (!(error instanceof Unanswered)) {

@@ -1,5 +1,5 @@
 import type * as Package from "undici";
-import { isNotFound, notInstalled } from "../domain/client-library.ts";
+import { whyNotLoaded } from "../domain/client-library.ts";
 
 type Library = typeof Package;
 
@@ -10,8 +10,7 @@ export async function loadUndici(): Promise<Library> {
   try {
     library ??= await import("undici");
   } catch (cause) {
-    if (!isNotFound(cause)) throw cause;
-    throw notInstalled("undici", "Consul", cause);
+    throw whyNotLoaded("undici", "Consul", cause);
   }
   return library;
 }

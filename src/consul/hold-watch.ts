@@ -9,7 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Closed } from "../domain/errors.ts";
 import type { ConsulApi, Entries, Entry } from "./api.ts";
 import { HOLD_CONNECTIONS } from "./http.ts";
-import { nonceIn } from "./lock-keys.ts";
+import { nextIndex } from "./next-index.ts";
+import { lockState, nonceIn } from "./lock-keys.ts";
 
 /** Most locks are held for less time than this, and then cost no query of their own. */
 const BEGIN_AFTER_MS = 50;
@@ -34,6 +35,8 @@ export interface WatchedHold {
   readonly leaseMs: number;
   /** Called once, when Consul no longer has the hold. */
   readonly lost: () => void;
+  /** Called now and then, with the keys beside its own that Baton did not write, if there are any. */
+  readonly foreign: (found: readonly string[]) => void;
 }
 
 export class HoldWatch {
@@ -93,14 +96,22 @@ export class HoldWatch {
     await this.#repeat(
       () => !ended.aborted,
       async () => {
-        const found = await this.#api.get(hold.key, { index, waitMs: waitMsFor([hold]) });
-        // Consul's rule: an index that went backwards is forgotten.
-        index = found.index < index ? 0 : found.index;
+        const found =
+          index === 0 ? await this.#look(hold) : await this.#api.get(hold.key, { index, waitMs: waitMsFor([hold]) });
+        index = nextIndex(index, found);
         if (ended.aborted || isKept(hold, found.entry)) return 0;
         this.#lose(hold);
         return Infinity;
       },
     );
+  }
+
+  /** At the whole lock, because somebody may lock beside it. */
+  async #look(hold: WatchedHold): Promise<{ readonly entry: Entry | undefined; readonly index: number }> {
+    const lock = lockOf(hold.key);
+    const found = await this.#api.list(lock, { isForHolds: true });
+    tellForeign(hold, lock, found);
+    return { entry: found.entries.find(({ key }) => key === hold.key), index: found.index };
   }
 
   async #watchTogether(): Promise<void> {
@@ -109,7 +120,9 @@ export class HoldWatch {
       () => this.#together.size > 0,
       async () => {
         const before = new Set([...this.#together, ...this.#fresh]);
-        const { entries, index: now } = await this.#list(Math.min(index, ...Array.from(this.#unseen, fenceOf)));
+        const asked = Math.min(index, ...Array.from(this.#unseen, fenceOf));
+        const found = await this.#list(asked);
+        const { entries, index: now } = found;
         const byKey = new Map(entries.map((entry) => [entry.key, entry]));
         for (const hold of [...this.#together, ...this.#fresh]) {
           // A hold that was granted after the list was made is not in it.
@@ -117,8 +130,8 @@ export class HoldWatch {
           this.#unseen.delete(hold);
           if (!isKept(hold, byKey.get(hold.key))) this.#lose(hold);
         }
-        // Consul's rule: an index that went backwards is forgotten.
-        index = now < index ? 0 : now;
+        if (asked === 0) this.#tellForeign(found);
+        index = nextIndex(index, { index: now });
         return Math.min(Math.max(entries.length * REST_MS_PER_ENTRY, REST_MS[0]), REST_MS[1]);
       },
     );
@@ -132,6 +145,15 @@ export class HoldWatch {
       return await this.#api.list(this.#prefix, { after, isForHolds: true, signal: stop.signal });
     } finally {
       this.#listing = undefined;
+    }
+  }
+
+  /** Not with every change: many locks are much to go through. */
+  #tellForeign({ entries, index }: Entries): void {
+    const byLock = Map.groupBy(entries, ({ key }) => key.slice(0, key.indexOf("/", this.#prefix.length) + 1));
+    for (const hold of this.#together) {
+      const lock = lockOf(hold.key);
+      tellForeign(hold, lock, { entries: byLock.get(lock) ?? [], index });
     }
   }
 
@@ -170,6 +192,16 @@ function isKept({ fence, nonce, consulSession }: WatchedHold, entry: Entry | und
   if (entry?.session !== consulSession) return false;
   // The same session may have locked the slot again, for another hold.
   return entry.createIndex <= fence && (nonceIn(entry) ?? nonce) === nonce;
+}
+
+/** The beginning of all keys of the lock whose slot this is. */
+function lockOf(key: string): string {
+  return key.slice(0, key.lastIndexOf("slot/"));
+}
+
+function tellForeign(hold: WatchedHold, lock: string, found: Entries): void {
+  const { foreign } = lockState("", lock, found);
+  if (foreign.length > 0) hold.foreign(foreign);
 }
 
 function fenceOf({ fence }: WatchedHold): number {

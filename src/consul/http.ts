@@ -1,7 +1,7 @@
 /** Requests to Consul's HTTP API, and what it means when no answer comes. */
 import { readFileSync } from "node:fs";
 import type { Agent, buildConnector, Dispatcher, request } from "undici";
-import { BatonError, Closed } from "../domain/errors.ts";
+import { BatonError, Closed, InvalidInput } from "../domain/errors.ts";
 import { isError } from "../domain/realms.ts";
 import type { loadUndici } from "./client-library.ts";
 import type { ConsulSettings } from "./options.ts";
@@ -28,6 +28,8 @@ const NOT_SENT = new Set([
   "ENETUNREACH",
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
+
+const BAD_LEASE = "Invalid Session TTL";
 
 /** No answer, or one that says nothing of what was done. */
 export class Unanswered extends Error {
@@ -148,12 +150,24 @@ function checked(answer: Answer, method: string, path: string): Answer {
   const { status, text } = answer;
   const said = text.slice(0, 200).trim();
   if (status === 403 || status === 401) throw denied(what, said);
+  // With 500 up to Consul 1.11, with 400 later.
+  if (said.includes(BAD_LEASE)) throw leaseRefused(said);
   // Without a leader Consul answers 500, also to what it had already handed to its log. 429: too many connections.
   if (status >= 500) throw new Unanswered(`Consul answered ${status}: ${said}`, method !== "GET");
   if (status === 429) throw new Unanswered(`Consul answered 429: ${said}`, false);
   if (status === 400)
     throw new BatonError("STORE_UNAVAILABLE", `Consul did not accept ${what}: ${said}. Nothing was done.`);
   return answer;
+}
+
+function leaseRefused(said: string): InvalidInput {
+  const rule = "a lease that the servers' session_ttl_min allows";
+  return new InvalidInput(
+    "leaseMs",
+    said,
+    rule,
+    `Consul refused the lease: ${said}. Take ${rule}, or lower that in their configuration; shortest-lease in the store's URL only says what it is.`,
+  );
 }
 
 export function denied(what: string, said: string): BatonError {

@@ -121,8 +121,15 @@ export class ConsulLocks implements port.Locks {
       ...this.#outside,
       closing: this.#closing.signal,
     };
-    const asked = new Acquisition(parts, request, session, randomUUID()).run();
-    return this.#tellOnce(await tracked(session.asking, tracked(this.#waiting, asked)));
+    const { name } = request;
+    const foreign = (found: readonly string[]): void => {
+      if (this.#isNews(name)) request.foreign?.(found);
+    };
+    const asked = new Acquisition(parts, { ...request, foreign }, session, randomUUID()).run();
+    const result = await tracked(session.asking, tracked(this.#waiting, asked));
+    if (!result.ok || result.hold.foreign === undefined || this.#isNews(name)) return result;
+    const { foreign: _, ...hold } = result.hold;
+    return { ok: true, hold };
   }
 
   async release(request: port.ReleaseRequest): Promise<boolean> {
@@ -190,13 +197,11 @@ export class ConsulLocks implements port.Locks {
     await this.#http.close();
   }
 
-  /** A warning with each of a thousand acquisitions would be no help. */
-  #tellOnce(result: port.AcquireResult): port.AcquireResult {
-    if (!result.ok || result.hold.foreign === undefined) return result;
-    const { foreign: _, ...hold } = result.hold;
-    if (this.#told.has(hold.name)) return { ok: true, hold };
-    this.#told.add(hold.name);
-    return result;
+  /** That others may use the lock is said once: a warning with each of a thousand acquisitions would be no help. */
+  #isNews(name: string): boolean {
+    if (this.#told.has(name)) return false;
+    this.#told.add(name);
+    return true;
   }
 
   async #release(

@@ -186,12 +186,16 @@ function stepsToTake(
   return { steps, lockStep: steps.findIndex(({ verb }) => verb === "lock") };
 }
 
+/**
+ * Consul leaves a key at its index when it is written with the value that it has. What else was decided on the same state would then
+ * still be done. So each value names the index that it replaces, and no value follows one that is like it.
+ */
 function coordinate(lock: string, index: number, next: Coordination): readonly Step[] {
   const key = coordinationKey(lock);
   if (next.taken.length === 0 && next.retiredUntil === undefined) {
     return index === 0 ? [{ verb: "check-not-exists", key }] : removal(key, index);
   }
-  return [{ verb: "cas", key, index, value: JSON.stringify(next) }];
+  return [{ verb: "cas", key, index, value: JSON.stringify({ ...next, replaces: index }) }];
 }
 
 /** Consul's own `delete-cas` would succeed as well when the key is not there any more. */

@@ -72,8 +72,8 @@ export interface Engine {
   /**
    * Ends leases, each with the item that ran last, and with those of its run that ended before it (`ended`). What the lease covered behind that item
    * goes back untouched. `lost` means that the lease was not the current one, or had run out, and that nothing changed.
-   * The key's next item is ready in the same step. An attempt that came to nothing is noted with its item in that step too (`AttemptReport`),
-   * and so is one whose lease ran out, when it is found to have done so.
+   * The key's next item is ready in the same step, or granted in it (`Settlement.next`). An attempt that came to nothing is noted with its item in that step too (`AttemptReport`),
+   * and so is one whose lease ran out, when it is found to have done so. All settlements of a call end before a key goes on (`Settlement.next`).
    */
   settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]>;
 
@@ -126,6 +126,12 @@ export interface Engine {
 
   /** What of that whoever begins to work should hear of, as far as it is known without asking the store: what a power loss may take. */
   readonly caution?: Finding | undefined;
+
+  /**
+   * Calls the listener again and again while the connection to the store is gone for longer than a moment, with the error that says so, and with nothing
+   * when it is there again. For engines whose claims wait through an outage. Left out where they fail: then it is they who tell.
+   */
+  onAway?(listener: (away: BatonError | undefined) => void): void;
 
   /** Ends waiting calls, finishes those under way, lets go of everything. Leases are left to run out. */
   close(): Promise<void>;
@@ -242,6 +248,8 @@ export interface Grant {
   readonly item: Item;
   /** The others that the lease covers, in order. Their attempt is the one that counts if they are begun. Left out: there are none. */
   readonly behind?: readonly Item[];
+  /** More of the key waits behind the run, so that it pays to ask for `Settlement.next`. A hint: it may change at any time. */
+  readonly more?: true;
 }
 
 /** An item of a run that ended while the run went on. One that the lease does not cover any more was reported before, and nothing happens to it. */
@@ -282,9 +290,31 @@ export interface Settlement {
   readonly ended?: readonly EndedItem[];
   /** Of the item behind them. `release`: it was not begun, or is not to count. */
   readonly ending: Ending;
+  /** Where the item has ended: go on with the key, if that is fair. An engine whose grants never say `more` is not asked to. */
+  readonly next?: NextRequest;
 }
 
-export type SettleResult = "settled" | "lost";
+/**
+ * Asks for the key's next run together with the end of the one before, in one step. The engine grants it under a new lease, with a new fence, or
+ * leaves it out: where the key or the queue is paused, nothing is ready to run, something more urgent is ready on another key, a hold waits for the
+ * key, or the worker has gone on with it for `MOST_TURN_MS` since a claim brought it.
+ */
+export interface NextRequest {
+  readonly worker: string;
+  readonly leaseMs: number;
+  /** The most items of the run. Left out: one. */
+  readonly items?: number;
+  readonly lost?: LostListener;
+}
+
+/** A worker may go on with a key for so long; then it is the turn of the keys that are ready. */
+export const MOST_TURN_MS = 50;
+
+export type SettleResult =
+  | "settled"
+  | "lost"
+  /** Settled, and the key goes on. */
+  | Grant;
 
 export interface ItemRequest {
   readonly queue: string;

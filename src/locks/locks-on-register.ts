@@ -48,6 +48,15 @@ const LOCKS_OPTIONS: OptionNames<LocksOnRegisterOptions> = {
   watchesHolds: true,
 };
 
+const LIMIT_NAMES: OptionNames<port.LockLimits> = {
+  shortestLeaseMs: true,
+  longestLeaseMs: true,
+  leaseAdvice: true,
+  longestDelayMs: true,
+  mostSlots: true,
+  fair: true,
+};
+
 const LIMITS: port.LockLimits = {
   shortestLeaseMs: SHORTEST_LEASE_MS,
   longestLeaseMs: LONGEST_LEASE_MS,
@@ -89,7 +98,7 @@ class LocksOnRegister implements port.Locks {
       watchesHolds = false,
     } = checkOptions(options, LOCKS_OPTIONS);
     this.name = name;
-    this.limits = { ...LIMITS, ...given(limits) };
+    this.limits = { ...LIMITS, ...given(checkOptions<Partial<port.LockLimits>>(limits, LIMIT_NAMES, "limits")) };
     this.#register = register;
     this.#clock = clock;
     this.#newId = newId;

@@ -96,6 +96,11 @@ export interface AcquireRequest {
    * each sign of life.
    */
   readonly lost?: () => void;
+  /**
+   * Called once if something that Baton did not write turns up at the lock's place while it is held, with the names of it. What was there
+   * before is said in `LockHold`. A store where nobody else locks never calls it.
+   */
+  readonly foreign?: (found: readonly string[]) => void;
 }
 
 /** `held`: by others. `delayed`: after a loss. `retired`: the work that it protected is done. */

@@ -1,3 +1,4 @@
+import { formatDuration } from "../domain/duration.ts";
 import { strictChoice, weightedChoice } from "./choice/choice.ts";
 import { Intake } from "./choice/intake.ts";
 import { openForm } from "./cloudevents/form.ts";
@@ -216,7 +217,7 @@ function warnOfDeadLetters(context: RelayContext, { name, deadLetter, retry }: S
     type: "warning",
     source: name,
     message:
-      `Source ${name} has no dead letters of its own. Messages that are given up stay in it, and come back every ${retry.maxBackoffMs} ms ` +
-      "until the queue itself lets go of them. Give the queue a place for dead letters, or say dead_letter in the source.",
+      `Source ${name} has no dead letters of its own. Messages that are given up stay in it, and come back after ${formatDuration(retry.maxBackoffMs)}, ` +
+      "then less and less often, until the queue itself lets go of them. Give the queue a place for dead letters, or say dead_letter in the source.",
   });
 }

@@ -9,7 +9,7 @@ import type { Ending } from "../engine/port.ts";
 import { chooseEnding, endingOfExhausted, type EndingRules, type HandlerEnd } from "./ending.ts";
 import { HeldItem } from "./held-item.ts";
 
-const RULES: EndingRules = {
+const RULES: Omit<EndingRules, "attempt"> = {
   retry: parseRetry({ attempts: 3, backoff: 1_000, place: "yield" }),
   resultLimit: 20,
   stopping: false,
@@ -34,7 +34,7 @@ function newRun(attempt = 1): HeldItem {
 }
 
 function choose(end: HandlerEnd, held: HeldItem = newRun(), rules: Partial<EndingRules> = {}): Ending {
-  return chooseEnding(held, end, { ...RULES, ...rules });
+  return chooseEnding(held, end, { attempt: held.grant.item.attempt, ...RULES, ...rules });
 }
 
 describe("an item whose handler returned", () => {
@@ -96,6 +96,20 @@ describe("an item whose handler threw", () => {
     const ending = choose({ threw: new RetryLater("7s") });
     assert.ok(ending.type === "retry");
     assert.equal(ending.delayMs, 7_000);
+  });
+
+  test("is told of a time that is none, for which the back-off stands in", () => {
+    for (const [time, said] of [
+      [Number.NaN, "NaN"],
+      ["soon", '"soon"'],
+    ] as const) {
+      const ending = choose({ threw: new RetryLater(time) });
+      assert.ok(ending.type === "retry" && ending.delayMs === 500);
+      assert.match(
+        ending.failure.message,
+        new RegExp(`\\(its retryAfter, ${said}, is no length of time: the back-off counts\\)$`),
+      );
+    }
   });
 
   test("is dead after the last attempt, also when it asked for another", () => {

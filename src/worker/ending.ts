@@ -1,5 +1,5 @@
-import { InvalidInput } from "../domain/errors.ts";
-import { describeFailure, isFatal, retryAfterMs } from "../domain/failure.ts";
+import { InvalidInput, RetryLater, show } from "../domain/errors.ts";
+import { describeFailure, type Failure, isFatal, retryAfterMs } from "../domain/failure.ts";
 import { bodySize, encodePayload } from "../domain/payload.ts";
 import { backoffMs, type RetryPolicy } from "../domain/retry.ts";
 import { cutBytes } from "../domain/utf8.ts";
@@ -13,6 +13,8 @@ const LONGEST_REASON = 300;
 export type HandlerEnd = { readonly returned: unknown } | { readonly threw: unknown };
 
 export interface EndingRules {
+  /** Which attempt of the item this was, of those that count. */
+  readonly attempt: number;
   readonly retry: RetryPolicy;
   readonly resultLimit: number;
   readonly stopping: boolean;
@@ -26,11 +28,18 @@ export function chooseEnding(held: HeldItem, end: HandlerEnd, rules: EndingRules
   // A handler that gave up because the worker stops has not failed.
   if (rules.stopping && held.signal.aborted && !held.timedOut) return { type: "release" };
   const thrown: unknown = held.timedOut && held.signal.aborted ? held.signal.reason : end.threw;
-  const failure = describeFailure(thrown);
-  const { attempt } = held.grant.item;
+  const failure = withoutTime(end.threw, describeFailure(thrown));
+  const { attempt } = rules;
   if (isFatal(end.threw) || attempt >= rules.retry.attempts) return { type: "dead", failure };
   const delayMs = retryAfterMs(end.threw) ?? backoffMs(rules.retry, attempt, rules.random);
   return { type: "retry", delayMs, place: rules.retry.place, failure };
+}
+
+/** A time that is a mistake must not become the back-off in silence. */
+function withoutTime(thrown: unknown, failure: Failure): Failure {
+  if (!(thrown instanceof RetryLater) || retryAfterMs(thrown) !== undefined) return failure;
+  const said = `${failure.message} (its retryAfter, ${show(thrown.retryAfter)}, is no length of time: the back-off counts)`;
+  return { ...failure, message: said };
 }
 
 /** A worker that crashes takes its attempt with it: nobody was left to give the item up. */

@@ -93,7 +93,7 @@ export function tellMissing(emit: (event: WorkerEvent) => void, item: Item, endi
 function describeLate(key: string): string {
   return (
     `The lease on key ${key} was over before its handler could begin: the store was slow to answer, or the event loop was blocked. ` +
-    "The handler was not begun. The item runs again, and the attempt counts."
+    "The handler was not begun. The item runs again."
   );
 }
 

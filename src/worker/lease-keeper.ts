@@ -218,7 +218,7 @@ export class LeaseKeeper {
   async #renew(heldItems: readonly HeldItem[]): Promise<void> {
     const renewals = heldItems.map((held) => this.#renewal(held));
     try {
-      const results = await this.#parts.engine.renew(renewals);
+      const results = await this.#parts.outages.answered(DOING, this.#parts.engine.renew(renewals));
       // An answer may come before the timer that is late: whom the stall hurt is told before they are lost.
       this.#noticeOverdue();
       this.#parts.outages.worked(DOING);

@@ -52,6 +52,32 @@ describe("an outage", () => {
     );
   });
 
+  test("of a store that refuses nothing and says nothing is told when a call has waited for three seconds", async () => {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const call = outages.answered("settling items", promise);
+    await clock.pass(2_900);
+    assert.deepEqual(told(), []);
+    await clock.pass(200);
+    assert.deepEqual(events.map(describeWarning), [
+      "Trouble settling items: The store has not answered for 3 s. Trying again.",
+    ]);
+    resolve("settled");
+    assert.equal(await call, "settled");
+    outages.worked("settling items");
+    await clock.pass(2_000);
+    assert.deepEqual(told(), ["trouble", "recovered"]);
+  });
+
+  test("is not told of a call whose answer waits for a process that stood still", async () => {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const call = outages.answered("settling items", promise);
+    await clock.stall(10_000);
+    resolve("settled");
+    await call;
+    await clock.pass(10_000);
+    assert.deepEqual(told(), []);
+  });
+
   test("is not over when one call gets through", async () => {
     outages.failed("asking for work", AWAY);
     for (let second = 0; second < 5; second += 1) {

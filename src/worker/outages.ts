@@ -11,6 +11,10 @@ const QUIET_MS = 1_000;
 const AGAIN_MS = 60_000;
 /** What failed once and was not tried again is forgotten after this. */
 const FORGET_MS = 120_000;
+/** Far longer than a store takes that is there. Engines are more patient, as their calls must not fail for a moment's trouble. */
+const SILENT_MS = 3_000;
+/** A timer that comes later than this says that this process stood still, and nothing of the store. */
+const LATE_MS = 500;
 
 /** All that fails because the store is away is one outage, whatever was being done. */
 const AWAY = "away";
@@ -66,6 +70,23 @@ export class Outages {
     known.remindMs = Math.min(known.remindMs * 2, LONGEST_REMINDER_MS);
     known.remindAt = now + known.remindMs;
     this.#emit({ type: "trouble", doing, error, failures: known.failures, forMs: Math.round(now - known.since) });
+  }
+
+  /** A call that is answered within moments, if the store is there. One that is not is told as one that failed; it goes on waiting. */
+  answered<T>(doing: string, call: Promise<T>): Promise<T> {
+    let timer: Timer;
+    const wait = (): void => {
+      const dueAt = this.#clock.monotonic() + SILENT_MS;
+      timer = this.#clock.setTimer(SILENT_MS, () => {
+        // The answer may be here, and be read in a moment.
+        if (this.#clock.monotonic() > dueAt + LATE_MS) return wait();
+        this.failed(doing, silent());
+      });
+    };
+    wait();
+    const over = (): void => timer.cancel();
+    call.then(over, over);
+    return call;
   }
 
   /** A call got its answer: the store is there, and this works. */
@@ -128,6 +149,10 @@ export class Outages {
     outage.over?.cancel();
     this.#open.delete(name);
   }
+}
+
+function silent(): BatonError {
+  return new BatonError("STORE_UNAVAILABLE", `The store has not answered for ${SILENT_MS / 1_000} s.`);
 }
 
 function nameOf(doing: string, error: unknown): string {

@@ -24,12 +24,15 @@ export class Run {
   #behind: readonly Item[];
   #begun = 0;
   readonly #finished: Finished[] = [];
+  /** More of the key waits behind what the lease covers, as far as its store knew. */
+  #hasMoreBehind: boolean;
   /** For all that the store knows, the lease covers more than the item that runs. */
   #isCovering: boolean;
 
-  constructor({ lease, item, behind = [] }: Grant) {
+  constructor({ lease, item, behind = [], more }: Grant) {
     this.lease = lease;
     this.first = item;
+    this.#hasMoreBehind = more === true;
     this.#behind = behind;
     this.#isCovering = behind.length > 0;
   }
@@ -48,6 +51,11 @@ export class Run {
     return next;
   }
 
+  /** Something of the key is left when the item that runs has ended. */
+  get hasMore(): boolean {
+    return this.#hasMoreBehind || this.#begun < this.#behind.length;
+  }
+
   /** If an item runs by then, the store is to hear of those that ended before it. */
   get reportDueAt(): number {
     return this.#finished.length > 0 ? this.lease.since.monotonic + RUN_MS : Infinity;
@@ -55,6 +63,7 @@ export class Run {
 
   /** Nothing begins any more. */
   close(): void {
+    this.#hasMoreBehind = this.hasMore;
     this.#behind = [];
   }
 

@@ -28,18 +28,20 @@ export function isCertain(held: HeldItem): boolean {
 export async function settleUntilCertain(
   parts: { readonly engine: Engine; readonly outages: Outages; readonly random: () => number },
   settled: readonly Settled[],
-): Promise<readonly SettleResult[]> {
+): Promise<readonly (SettleResult | "unknown")[]> {
   const backoff = new Backoff(parts.random, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
-  for (;;) {
+  for (let hasFailed = false; ; hasFailed = true) {
     try {
-      const results = await parts.engine.settle(settled.map((one) => one.settlement));
+      const settling = parts.engine.settle(settled.map((one) => one.settlement));
+      const results = await parts.outages.answered(DOING, settling);
       parts.outages.worked(DOING);
-      return results;
+      // What was settled by a call without an answer is refused the second time.
+      return hasFailed ? results.map((result) => (result === "lost" ? "unknown" : result)) : results;
     } catch (error) {
-      if (error instanceof Closed) return settled.map(() => "lost");
+      if (error instanceof Closed) return settled.map(() => "unknown");
       parts.outages.failed(DOING, error);
       const leftMs = Math.max(...settled.map(({ held }) => held.leftMs)) - LAST_TRY_MS;
-      if (leftMs <= 0) return settled.map(() => "lost");
+      if (leftMs <= 0) return settled.map(() => "unknown");
       await parts.outages.pause(Math.min(backoff.next(), leftMs));
     }
   }

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { never } from "../../test/scripted-engine.ts";
 import { setStage, type Stage } from "../../test/worker-stage.ts";
 import type { Worker } from "../client/worker.ts";
-import type { StopReport } from "./worker-loop.ts";
+import type { StopReport } from "./endings-told.ts";
 
 /** Longer than any handler gets after its signal fired. */
 const ABORT_WAIT_MS = 10_000;

@@ -2,19 +2,21 @@ import type { Clock, Timer } from "../domain/clock.ts";
 import { PassingSet } from "../domain/passing.ts";
 import type { RetryPolicy } from "../domain/retry.ts";
 import { Stopping } from "../domain/errors.ts";
-import type { Ending, Engine, Grant, Item, Lease } from "../engine/port.ts";
+import type { Ending, Engine, Grant, Item, Lease, LostListener, NextRequest } from "../engine/port.ts";
 import { Claims, type Wanted } from "./claims.ts";
 import { chooseEnding, endingOfExhausted, type HandlerEnd } from "./ending.ts";
-import { tellMissing, type WorkerEvent } from "./events.ts";
+import { EndingsTold, type StopReport } from "./endings-told.ts";
+import type { WorkerEvent } from "./events.ts";
 import { GrantedItem, type Handler } from "./handler.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
-import { HeldItem, whyNotBegun } from "./held-item.ts";
+import { HeldItem } from "./held-item.ts";
 import type { Outages } from "./outages.ts";
 import { Pace } from "./pace.ts";
 import { KEEP_MS, Prefetch } from "./prefetch.ts";
 import { type Finished, Run, RUN_MS } from "./run.ts";
 import { type Resident, type Solitude, solitudeOf, SUSPECT_LOSSES } from "./solitude.ts";
 import { isCertain, type Settled, settleUntilCertain } from "./settle.ts";
+import { type Unbegun, unbegunOf } from "./unbegun.ts";
 
 export interface WorkerParts {
   readonly engine: Engine;
@@ -33,19 +35,6 @@ export interface WorkerSettings {
   readonly retry: RetryPolicy;
   readonly resultLimit: number;
   readonly timeoutMs: number | undefined;
-}
-
-/** What became of the items that were in work when the stop began. */
-export interface StopReport {
-  /** Their handlers ended, in the grace period or after their signal, and the store knows how: done, to be tried again, dead, cancelled. */
-  readonly finished: number;
-  /** They went back, without a counted attempt. */
-  readonly released: number;
-  /**
-   * They were not settled: the handler ignored its signal, the lease was lost before it ended, or the store did not answer. Their
-   * leases run out by themselves, and the attempt counts.
-   */
-  readonly abandoned: number;
 }
 
 /** After its signal fired, a handler has this long to come to an end: the 5 s that the command gives its child, and a little. */
@@ -73,6 +62,7 @@ export class WorkerLoop implements Resident {
   readonly #pace: Pace;
   readonly #prefetch = new Prefetch();
   readonly #solitude: Solitude;
+  readonly #unbegun: Unbegun;
   readonly #held = new PassingSet<HeldItem>();
   readonly #pending = new PassingSet<Promise<void>>();
   /** It waits to run alone. */
@@ -81,14 +71,13 @@ export class WorkerLoop implements Resident {
   #toSettle: Settled[] = [];
   #turnScheduled = false;
   #settling = 0;
+  /** Slots of settlements under way that ask for the next run of their key. */
+  #nexts = 0;
+  readonly #onLost: LostListener;
   #keepTimer: Timer | undefined;
   #onAsked: (() => void) | undefined;
   #stopping = false;
-  #finished = 0;
-  #released = 0;
-  #lostCount = 0;
-  /** Ended, and not known to be settled. */
-  #unsettled = 0;
+  readonly #endings: EndingsTold;
   #onChange: (() => void) | undefined;
   #quietCheck: (() => void) | undefined;
 
@@ -104,11 +93,13 @@ export class WorkerLoop implements Resident {
     this.#settings = settings;
     this.#handler = handler;
     this.#solitude = solitudeOf(parts.clock);
+    this.#unbegun = unbegunOf(parts.engine);
     this.#pace = new Pace({ slots, runMs: RUN_MS, keepMs: KEEP_MS });
-    const reported = (finished: readonly Finished[]): void => this.#tellFinished(finished);
+    this.#endings = new EndingsTold(parts.emit);
+    const reported = (finished: readonly Finished[]): void => this.#endings.finished(finished);
     this.#keeper = new LeaseKeeper({ ...parts, reported }, leaseMs, timeoutMs);
     const granted = (grants: readonly Grant[], wanted: Wanted): void => this.#granted(grants, wanted);
-    const lost = (lease: Lease): void => this.#keeper.doubt(lease);
+    const lost = (this.#onLost = (lease: Lease): void => this.#keeper.doubt(lease));
     const again = (): void => this.#changed();
     this.#claims = new Claims({ ...parts, granted, lost, again, declare }, settings);
   }
@@ -146,6 +137,7 @@ export class WorkerLoop implements Resident {
   /** Stops claiming, then waits for what runs; `hurry` ends the grace period. */
   async stop(graceMs: number, hurry: AbortSignal): Promise<StopReport> {
     this.#stopping = true;
+    this.#endings.count();
     this.#claims.stop();
     this.#giveBack(this.#prefetch.takeAll());
     if (this.#suspect !== undefined) {
@@ -159,9 +151,7 @@ export class WorkerLoop implements Resident {
     this.#keeper.stop();
     this.#keepTimer?.cancel();
     this.#solitude.leave(this);
-    let abandoned = this.#lostCount + this.#unsettled;
-    for (const held of this.#held) abandoned += itemsOf(held);
-    return { finished: this.#finished, released: this.#released, abandoned };
+    return this.#endings.report(this.#held);
   }
 
   hush(): void {
@@ -204,11 +194,11 @@ export class WorkerLoop implements Resident {
     if (this.#stopping || this.#solitude.isWanted) return;
     const isOnlyTry = this.#settings.retry.attempts === 1;
     const ahead = isOnlyTry ? 0 : this.#pace.ahead;
-    const slots = this.#settings.concurrency - this.#held.size - this.#prefetch.size - this.#claims.asked;
+    const slots = this.#freeSlots;
     const free = slots + ahead;
     // Prefetched keys are asked for by the half, not one by one.
     if (free <= 0 || (slots <= 0 && free < ahead / 2) || !this.#claims.mayAsk(free >= SETTLE_EARLY)) return;
-    const items = isOnlyTry || this.#parts.engine.runs !== true ? 1 : this.#pace.items;
+    const items = this.#items;
     // While keys are taken ahead here, no engine is to do so as well.
     const once = isOnlyTry || ahead > 0;
     const onAsked = (): void => {
@@ -218,19 +208,39 @@ export class WorkerLoop implements Resident {
     this.#track(this.#claims.ask({ max: free, items, once }, onAsked));
   }
 
+  /** Those that nothing is kept or asked for. */
+  get #freeSlots(): number {
+    const taken = this.#held.size + this.#prefetch.size + this.#claims.asked + this.#nexts;
+    return this.#settings.concurrency - taken;
+  }
+
+  /** The most items of a run. */
+  get #items(): number {
+    const isOnlyTry = this.#settings.retry.attempts === 1;
+    return isOnlyTry || this.#parts.engine.runs !== true ? 1 : this.#pace.items;
+  }
+
   #granted(grants: readonly Grant[], wanted: Wanted): void {
     if (grants.length === 0) return;
     this.#pace.answered(wanted, grants);
+    this.#take(grants);
+  }
+
+  #take(grants: readonly Grant[]): void {
     const all = grants.map((grant) => this.#hold(grant.item, new Run(grant)));
     this.#keeper.add(...all);
     // The signal to stop raced with these, or something is to run alone: they go back untouched. Another that should run alone does, too: if this
     // process dies, only what has begun is to lose an attempt.
     if (this.#stopping || this.#solitude.isWanted) return this.#giveBack(all);
-    this.#suspect = all.find((held) => this.#isSuspect(held));
-    if (this.#suspect !== undefined) {
-      // Not quiet before the claim that brought these is over.
-      this.#solitude.ask(this);
-      return this.#giveBack(all.filter((held) => held !== this.#suspect));
+    const suspect = all.find((held) => this.#isSuspect(held));
+    if (suspect !== undefined) {
+      // To ask gives back what is kept, and may begin the suspect at once.
+      this.#prefetch.add(
+        all.filter((held) => held !== suspect),
+        Infinity,
+      );
+      this.#suspect = suspect;
+      return this.#solitude.ask(this);
     }
     // One by one: a handler that ends at once may stop the worker, or lead to the next claim, while others have yet to begin.
     const slots = this.#settings.concurrency - this.#held.size;
@@ -247,6 +257,11 @@ export class WorkerLoop implements Resident {
 
   #isSuspect({ grant: { item } }: HeldItem): boolean {
     return (item.losses ?? 0) >= SUSPECT_LOSSES && item.attempt <= this.#settings.retry.attempts;
+  }
+
+  /** Without those that no handler saw. Where one attempt is all that is allowed, a wrong guess would begin the item twice. */
+  #attemptOf(item: Item): number {
+    return this.#settings.retry.attempts === 1 ? item.attempt : item.attempt - this.#unbegun.before(item);
   }
 
   /** Begins what is kept, as slots are free. */
@@ -296,11 +311,12 @@ export class WorkerLoop implements Resident {
       this.#leave(held, { type: "cancelled" });
       return undefined;
     }
-    if (item.attempt > this.#settings.retry.attempts) {
+    if (this.#attemptOf(item) > this.#settings.retry.attempts) {
       this.#leave(held, endingOfExhausted(item.attempt, this.#settings.retry.attempts));
       return undefined;
     }
     this.#held.add(held);
+    this.#unbegun.began(item);
     this.#keeper.began(held);
     emit({ type: "started", item, fence: held.fence });
     let returned: unknown;
@@ -336,14 +352,14 @@ export class WorkerLoop implements Resident {
     this.#pace.note(now - held.startedAt);
     if (held.lost || held.leftMs <= 0) {
       // Not certain any more: to settle now could end the work of another holder.
-      this.#discard(held, "its time ran out before the handler ended", "expired");
-      if (this.#stopping) this.#lostCount += 1;
+      this.#endings.discarded(held, "its time ran out before the handler ended", "expired");
       this.#overAlone(held);
       this.#onChange?.();
       this.#changed();
       return undefined;
     }
     const ending = chooseEnding(held, end, {
+      attempt: this.#attemptOf(held.grant.item),
       retry: this.#settings.retry,
       resultLimit: this.#settings.resultLimit,
       stopping: this.#stopping,
@@ -373,61 +389,56 @@ export class WorkerLoop implements Resident {
     this.#finish(held, ending);
   }
 
-  /** The lease is lost: that is told once, now if it was not before. What has ended under it comes to nothing. */
-  #discard(held: HeldItem, why: string, cause: "expired" | "taken"): void {
-    const { item } = held.grant;
-    const { fence, run } = held;
-    held.lose(why);
-    if (held.takeLoss()) this.#parts.emit({ type: "lost", item, fence, why: held.begun ? cause : whyNotBegun(held) });
-    for (const { item: ended } of run?.finished ?? []) {
-      this.#parts.emit({ type: "lost", item: ended, fence, why: cause });
-      this.#parts.emit({ type: "discarded", item: ended, fence });
-    }
-    if (held.begun) this.#parts.emit({ type: "discarded", item, fence });
-    if (this.#stopping) this.#lostCount += run?.finished.length ?? 0;
-  }
-
   #finish(held: HeldItem, ending: Ending): void {
-    this.#unsettled += itemsOf(held);
-    this.#toSettle.push({ held, settlement: { lease: held.grant.lease, ...held.run?.report(), ending } });
+    this.#endings.settling(held);
+    const next = this.#nextAfter(held, ending);
+    if (next !== undefined) this.#nexts += 1;
+    const settlement = {
+      lease: held.grant.lease,
+      ...held.run?.report(),
+      ending,
+      ...(next === undefined ? {} : { next }),
+    };
+    this.#toSettle.push({ held, settlement });
     if (this.#toSettle.length >= SETTLE_EARLY) this.#turn();
     else this.#scheduleTurn();
+  }
+
+  /** The slot that has come free is for the key's next run, if the store knew of one and nothing else is there for it. */
+  #nextAfter({ run }: HeldItem, { type }: Ending): NextRequest | undefined {
+    const isOver = type !== "retry" && type !== "release";
+    if (!isOver || run?.hasMore !== true || this.#stopping || this.#solitude.isWanted || this.#freeSlots <= 0)
+      return undefined;
+    const { name: worker, leaseMs } = this.#settings;
+    return { worker, leaseMs, items: this.#items, lost: this.#onLost };
   }
 
   async #settle(settled: readonly Settled[]): Promise<void> {
     this.#settling += 1;
     const results = await settleUntilCertain(this.#parts, settled);
     this.#settling -= 1;
+    const grants: Grant[] = [];
     for (const [index, { held, settlement }] of settled.entries()) {
-      this.#unsettled -= itemsOf(held);
-      const { ending } = settlement;
-      const isSettled = results[index] === "settled";
-      if (this.#stopping) this.#count(ending, isSettled);
-      if (isSettled) {
-        this.#tellFinished(held.run?.finished ?? []);
-        tellMissing(this.#parts.emit, held.grant.item, ending);
-        this.#parts.emit(eventOf(held, ending));
-      } else if (isCertain(held)) this.#discard(held, "the store no longer has it", "taken");
-      else this.#discard(held, "its time ran out before its end was written", "expired");
+      this.#endings.answered(held);
+      const { ending, next } = settlement;
+      const result = results[index] ?? "lost";
+      if (next !== undefined) this.#nexts -= 1;
+      if (typeof result === "object") grants.push(result);
+      if (result !== "lost" && result !== "unknown") {
+        if (ending.type !== "retry" && ending.type !== "release") this.#unbegun.ended(held.grant.item);
+        this.#endings.settled(held, ending);
+      } else if (isCertain(held)) this.#endings.discarded(held, "the store no longer has it", "taken");
+      else this.#endings.discarded(held, "its time ran out before its end was written", "expired");
+      if (result === "lost") this.#noteUnbegun(held);
       this.#overAlone(held);
     }
+    if (grants.length > 0) this.#take(grants);
     this.#onChange?.();
   }
 
-  /** The store knows of the end of these, which others of their run followed. */
-  #tellFinished(finished: readonly Finished[]): void {
-    for (const { item, ending } of finished) {
-      tellMissing(this.#parts.emit, item, ending);
-      this.#parts.emit({ type: ending.type, item });
-    }
-    if (this.#stopping) this.#finished += finished.length;
-  }
-
-  /** For the report of the stop. */
-  #count(ending: Ending, isSettled: boolean): void {
-    if (!isSettled) this.#lostCount += 1;
-    else if (ending.type === "release") this.#released += 1;
-    else this.#finished += 1;
+  /** The store counts the attempt of the first of a run; one behind it counts when it begins. */
+  #noteUnbegun({ begun, run, grant: { item } }: HeldItem): void {
+    if (!begun && run?.first === item) this.#unbegun.note(item);
   }
 
   #overAlone(held: HeldItem): void {
@@ -468,26 +479,6 @@ export class WorkerLoop implements Resident {
       if (hurry?.aborted === true) finish();
       else this.#quietCheck();
     });
-  }
-}
-
-/** What its end decides: those of its run that the store has not heard of, and itself. */
-function itemsOf({ run }: HeldItem): number {
-  return 1 + (run?.finished.length ?? 0);
-}
-
-function eventOf({ grant: { item } }: HeldItem, ending: Ending): WorkerEvent {
-  switch (ending.type) {
-    case "done":
-      return { type: "done", item };
-    case "retry":
-      return { type: "retry", item, failure: ending.failure, delayMs: ending.delayMs };
-    case "dead":
-      return { type: "dead", item, failure: ending.failure };
-    case "cancelled":
-      return { type: "cancelled", item };
-    case "release":
-      return { type: "released", item };
   }
 }
 

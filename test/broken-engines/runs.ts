@@ -233,6 +233,46 @@ class ForgetsLosses extends PassThrough {
   }
 }
 
+/** Goes on with whatever is ready first, and never ends a turn. */
+class GoesOnWithAnything extends PassThrough {
+  override async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
+    const results = await super.settle(settlements.map(({ next: _next, ...one }) => one));
+    const gone = results.map(async (result, index): Promise<SettleResult> => {
+      const { lease, next } = settlements[index] ?? {};
+      if (result === "lost" || lease === undefined || next === undefined) return result;
+      const { waiting } = (await super.queues({ queue: lease.queue }))[0] ?? { waiting: 0 };
+      if (waiting === 0) return result;
+      const { signal } = new AbortController();
+      const [grant] = await super.claim({ ...next, queue: lease.queue, max: 1, patienceMs: 1_000, signal });
+      return grant ?? result;
+    });
+    return await Promise.all(gone);
+  }
+}
+
+/** Goes on under the fence that the key has. */
+class GoesOnUnderTheOldFence extends PassThrough {
+  override async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
+    const results = await super.settle(settlements);
+    return results.map((result, index) => {
+      const fence = settlements[index]?.lease.fence ?? 0;
+      return typeof result === "object" ? Object.assign({}, result, { lease: { ...result.lease, fence } }) : result;
+    });
+  }
+}
+
+/** Goes on, and does not say that there is more behind the next run. */
+class GoesOnOnce extends PassThrough {
+  override async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
+    const results = await super.settle(settlements);
+    return results.map((result) => {
+      if (typeof result !== "object") return result;
+      const { more: _more, ...grant } = result;
+      return grant;
+    });
+  }
+}
+
 function knowing(
   guarantee: BrokenEngine["guarantee"],
   flaw: string,
@@ -245,6 +285,9 @@ function knowing(
 }
 
 export const brokenRuns: readonly BrokenEngine[] = [
+  brokenEngine("G8", "goes on while something more urgent is ready", () => (inner) => new GoesOnWithAnything(inner)),
+  brokenEngine("G2", "goes on under the fence of before", () => (inner) => new GoesOnUnderTheOldFence(inner)),
+  brokenEngine("G5", "goes on once, and says of nothing more", () => (inner) => new GoesOnOnce(inner)),
   knowing("G5", "covers what was tried before", (inner, known) => new CoversWhatWasTried(inner, known)),
   brokenEngine("G5", "shuffles a run", () => (inner) => new ShufflesRuns(inner)),
   knowing("G4", "counts what a lease only covered", (inner, known) => new CountsCovered(inner, known)),

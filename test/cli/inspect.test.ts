@@ -41,6 +41,12 @@ describe("looking and operating", { concurrency: 4, timeout: 120_000 }, () => {
     const desk = new Desk(context);
     const before = await desk.run(["status"]);
     assert.match(before.stdout, /^No queues: there is no store yet at sqlite:\S+work\.db/);
+    const none = await desk.run(["status", "--store", "sqlite::memory:"]);
+    assert.match(
+      none.stderr,
+      /connect to memory: \(without sqlite:\)/,
+      "what cannot be a store is not one that is yet to be made",
+    );
     assert.deepEqual(await desk.json(["status"]), []);
     await (await desk.baton()).lock("build", { wait: 0 });
     const empty = await desk.run(["status"]);

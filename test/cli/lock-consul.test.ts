@@ -63,7 +63,7 @@ describe("baton lock on a shared Consul", { concurrency: 2, timeout: 120_000 }, 
       while (!(await holds()));
       const { code, stderr } = await at.run(["lock", "both", ...LONG, "--", "true"]);
       assert.equal(code, 0, stderr);
-      assert.match(stderr, /Lock both was acquired, but .*baton\/locks\/both\/\.lock.*consul lock/s);
+      assert.match(stderr, /Lock both is held, but .*baton\/locks\/both\/\.lock.*consul lock/s);
     } finally {
       const exited = once(holder, "exit");
       holder.kill("SIGTERM");
@@ -119,6 +119,11 @@ describe("baton lock on a shared Consul", { concurrency: 2, timeout: 120_000 }, 
       stderr,
       /^baton: --lease: expected a time from 10s to 1d \(.*session_ttl_min.*shortest-lease=5s\); found "5s"/,
     );
+    // The URL may say what the servers do not know.
+    const unsure = new Desk(context, `consul://${server().address}?shortest-lease=5s`);
+    const refused = await unsure.run(["lock", "short", "--lease", "5s", "--", "true"]);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /^baton: Consul refused the lease: .*session_ttl_min.*Nothing was done\.$/m);
     const delayed = await desk(context).run(["lock", "short", "--delay-after-loss", "2m", "--", "true"]);
     assert.match(delayed.stderr, /^baton: --delay-after-loss: expected a time from 0ms to 1m; found "2m"/);
   });

@@ -45,6 +45,43 @@ for (const [name, start] of STORES) {
       assert.equal(said.length, 2, stderr);
     });
 
+    test("and does not refuse but says nothing, baton status --watch says so within seconds", async (context) => {
+      const server = await start();
+      context.after(() => server.stop());
+      const desk = new Desk(context, server.url);
+      assert.equal((await desk.run(["submit", "cars", "car1", "paint"])).code, 0);
+      const watching = desk.start(["status", "--watch", "--json"]);
+      const heard = listen(watching);
+      await until(() => heard.out.includes(`"waiting":1`), "the first look");
+      await server.pause();
+      await until(() => heard.err.includes("Looking again until the store answers"), "word of the outage");
+      server.resume();
+      await until(() => heard.err.includes("the store is there again, after"), "word that it is over");
+      watching.child.kill("SIGINT");
+      const { code, stderr } = await watching.finished;
+      assert.equal(code, 0, stderr);
+      assert.match(stderr, /The store has not answered for 2/);
+    });
+
+    test("baton work with nothing to do says so within seconds, and when it is over", async (context) => {
+      const server = await start();
+      context.after(() => server.stop());
+      const desk = new Desk(context, server.url);
+      const working = desk.start(["work", "cars", "--concurrency", "64", "--", "echo", "painted"]);
+      const heard = listen(working);
+      await until(() => heard.err.includes("working on cars"), "the worker");
+      await server.kill();
+      await until(() => heard.err.includes("Trying again."), "word of the outage");
+      await server.restart();
+      await until(() => heard.err.includes("is over. It lasted"), "word that it is over");
+      assert.equal((await desk.run(["submit", "cars", "car1", "paint"])).code, 0);
+      await until(() => (heard.out + heard.err).includes("painted"), "the item");
+      working.child.kill("SIGTERM");
+      const { code, stderr } = await working.finished;
+      assert.equal(code, 0, stderr);
+      assert.equal(stderr.match(/rouble/g)?.length, 2, stderr);
+    });
+
     test("--wait-for-store waits for it, and a command without it says at once that it is away", async (context) => {
       const server = await start();
       context.after(() => server.stop());

@@ -10,6 +10,7 @@ import { HoldWatch, type WatchedHold } from "../../src/consul/hold-watch.ts";
 import { ConsulHttp } from "../../src/consul/http.ts";
 import { consulSettings } from "../../src/consul/options.ts";
 import { type Baton, type BatonEvent, connect, type HeldLock } from "../../src/index.ts";
+import { until } from "../kit/until.ts";
 import { started } from "../started.ts";
 import { ask, keysOf } from "./consul-desk.ts";
 import { ConsulProxy } from "./consul-proxy.ts";
@@ -191,7 +192,7 @@ describe("a lock that is taken out of Consul", { concurrency: 4 }, () => {
         lost.push(name);
         resolve();
       };
-      return { ...hold, heard, lost: hear };
+      return { ...hold, heard, lost: hear, foreign: () => undefined };
     };
     const listedAfter = proxy.sees(/GET \/v1\/kv\/loss-reply\/\?recurse=.*&index=[1-9]/);
     const late = await take("late");
@@ -202,6 +203,20 @@ describe("a lock that is taken out of Consul", { concurrency: 4 }, () => {
     await within(late.heard);
     assert.deepEqual(lost, ["late"]);
     await http.close();
+  });
+
+  test("who locks by another key beside a held lock is named while it is held, once", async () => {
+    const { baton, prefix, events } = await connected("loss-foreign");
+    const names = Array.from({ length: 20 }, (_, index) => `lock-${index}`);
+    for (const name of names) await baton.lock(name, { lease: "3s" });
+    // The first has a query of its own, the last shares one.
+    for (const name of ["lock-0", "lock-19"]) await ask(running(), `/kv/${prefix}/${name}/.lock`, { method: "PUT" });
+    const told = (): readonly string[] => events.flatMap((event) => (event.type === "lock-foreign" ? event.found : []));
+    await until(() => told().length >= 2, "both warnings");
+    // Some more looks.
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    assert.deepEqual(told().toSorted(), [`${prefix}/lock-0/.lock`, `${prefix}/lock-19/.lock`]);
+    await baton.close();
   });
 
   test("what the process itself releases is no loss", async () => {
@@ -278,6 +293,32 @@ describe("a lock that is taken out of Consul", { concurrency: 4 }, () => {
   });
 });
 
+/** Its queries are answered with what stood before the restore, and its indexes begin again where the snapshot was made. */
+test(
+  "a restore from a snapshot takes locks away, and whoever waits gets one of them",
+  { timeout: 60_000 },
+  async () => {
+    await using server = await startConsulServer();
+    const holder = await connect(`consul://${server.address}`);
+    const waiter = await connect(`consul://${server.address}`);
+    const old = await holder.lock("old", { lease: LEASE });
+    const snapshot = await (await ask(server, "/snapshot")).arrayBuffer();
+    // Of the last ones, which share a query, too.
+    const names = Array.from({ length: 20 }, (_, index) => `new-${index}`);
+    const locks = await Promise.all(names.map((name) => holder.lock(name, { lease: LEASE })));
+    const waiting = waiter.lock("new-0", { lease: LEASE });
+    while ((await holder.locks()).every((lock) => lock.waiting !== 1));
+    // Until every query is under way.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await ask(server, "/snapshot", { method: "PUT", body: snapshot });
+    await within(Promise.all(locks.map(({ signal }) => aborted(signal))));
+    // Its session and its place in line are gone as well: it comes again by itself.
+    (await within(waiting)).check();
+    old.check();
+    await Promise.all([holder.close(), waiter.close()]);
+  },
+);
+
 async function slotOf(server: ConsulServer, lock: string): Promise<{ readonly Key: string; readonly Session: string }> {
   const { Key, Session } = (await keysOf(server, lock)).find((one) => one.Key.endsWith("slot/0")) ?? {};
   assert.ok(Key !== undefined && Session !== undefined);
@@ -291,11 +332,11 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-async function within(something: Promise<unknown>): Promise<void> {
+async function within<T>(something: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error(`nothing was heard for ${SOON_MS} ms`)), SOON_MS);
   try {
-    await Promise.race([something, late.promise]);
+    return await Promise.race([something, late.promise]);
   } finally {
     clearTimeout(timer);
   }

@@ -60,6 +60,17 @@ function cases(target: RegisterTarget): Readonly<Record<string, Body>> {
       assert.equal((await one.read(name))?.value, "b");
     },
 
+    "a cell that is written with the value that it has gets a new version": async (context) => {
+      const [one, other] = await both(target, context);
+      const name = newName();
+      const first = written(await one.write({ name, expected: 0, value: "a" }));
+      const second = written(await one.write({ name, expected: first, value: "a" }));
+      assert.ok(second > first);
+      // Whoever decided before that write has not seen the last one.
+      assert.equal(await other.write({ name, expected: first, value: "b" }), undefined);
+      isCell(await other.read(name), { name, version: second, value: "a" });
+    },
+
     "a cell that was removed is not there, and can be made anew": async (context) => {
       const [one, other] = await both(target, context);
       const name = newName();

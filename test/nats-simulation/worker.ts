@@ -202,7 +202,8 @@ export async function settleOnce(
   stage.log({ type: "settle", call, lease: number, key, token, ended, ending: ending.type, yields });
   try {
     const told = ended.length === 0 ? {} : { ended };
-    const [result = "lost"] = await process.engine.settle([{ lease, ending, ...told }]);
+    const [answer] = await process.engine.settle([{ lease, ending, ...told }]);
+    const result = answer === "settled" ? "settled" : "lost";
     stage.log({ type: "settled", call, lease: number, key, result });
     return result;
   } catch (error) {

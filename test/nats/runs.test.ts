@@ -1,7 +1,7 @@
 /** Runs as this store keeps them: what they cost, what becomes of them when replies are lost, and how far they reach. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { EndedItem, Grant, Submission } from "../../src/engine/port.ts";
+import type { EndedItem, SettleResult, Grant, Submission } from "../../src/engine/port.ts";
 import { NatsEngine } from "../../src/engines/nats/engine.ts";
 import { claim, entry } from "../cars.ts";
 import type { Connection } from "../jetstream/connection.ts";
@@ -178,7 +178,7 @@ class Stage {
   }
 
   /** All up to the one with this place is done. */
-  finish(run: Grant, last: number): Promise<readonly string[]> {
+  finish(run: Grant, last: number): Promise<readonly SettleResult[]> {
     const ended = this.idsOf(run).slice(0, last);
     const before = ended.map((id): EndedItem => ({ id, ending: DONE }));
     return this.played(this.engine.settle([{ lease: run.lease, ended: before, ending: DONE }]));

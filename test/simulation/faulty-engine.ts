@@ -96,19 +96,30 @@ export class FaultyEngine implements port.Engine {
     });
   }
 
-  settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
+  async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
+    const stamp = this.#stamp();
     for (const { lease, ended = [], ending } of settlements) {
       const report = { ended: ended.map(endedOf), ending: ending.type };
       this.#process.log({ type: "settling", lease: leaseNumber(lease), ...report });
     }
-    const answer = this.#call("settle", "repeatable", () => this.#store.settle(settlements));
+    const heard = settlements.map(({ next, ...one }) =>
+      next === undefined ? one : { ...one, next: { ...next, ...this.#hearing(next) } },
+    );
+    const answer = this.#call("settle", "repeatable", () => this.#store.settle(heard));
     const answered = (): void => {
       for (const { lease } of settlements) this.#process.log({ type: "settle-answered", lease: leaseNumber(lease) });
     };
     answer.then(answered, () => {
       for (const { lease } of settlements) this.#process.log({ type: "settle-unknown", lease: leaseNumber(lease) });
     });
-    return answer;
+    const results = await answer;
+    return results.map((result, index): port.SettleResult => {
+      const next = settlements[index]?.next;
+      if (typeof result !== "object" || next === undefined) return result;
+      const lease = this.#heard(result.lease, stamp, next.leaseMs);
+      this.#doubt(lease, next.lost);
+      return Object.assign({}, result, { lease });
+    });
   }
 
   find(request: port.ItemRequest): Promise<port.ItemReport | undefined> {
@@ -202,7 +213,7 @@ export class FaultyEngine implements port.Engine {
   }
 
   /** News of a lost lease takes its time too, and may never come. */
-  #hearing({ lost }: port.ClaimRequest | port.HoldRequest): { lost?: port.LostListener } {
+  #hearing({ lost }: { readonly lost?: port.LostListener }): { lost?: port.LostListener } {
     if (lost === undefined) return {};
     const { network, time } = this.#process;
     return {

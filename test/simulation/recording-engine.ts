@@ -22,6 +22,8 @@ export interface Recording {
   readonly storeClock: Clock;
 }
 
+type Asking = port.ClaimRequest | port.NextRequest;
+
 /** A lease as the history knows it, around the store's own handle. */
 class NumberedHandle {
   readonly number: number;
@@ -83,26 +85,36 @@ export class RecordingEngine implements port.Engine {
   }
 
   async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
-    const { history, numbers } = this.#recording;
-    const { worker, max, leaseMs, items = 1 } = request;
-    const claim = numbers.next();
-    history.add({ ...this.#here(), type: "store-claim", claim, worker, max, items });
+    const claim = this.#asked(request, request.max);
     try {
       const grants = await this.#inner.claim(request);
-      return grants.map((grant): port.Grant => {
-        const { item, behind = [] } = grant;
-        const { key } = item;
-        const lease = numbers.next();
-        const where = { ...this.#here(), claim, worker, lease, wall: this.#wall() };
-        const { fence } = grant.lease;
-        const first = grantedItem(item);
-        history.add({ ...where, type: "store-grant", key, fence, ...first, behind: behind.map(grantedItem), leaseMs });
-        const handle = new NumberedHandle(lease, grant.lease);
-        return Object.assign({}, grant, { lease: Object.assign({}, grant.lease, { handle }) });
-      });
+      return grants.map((grant) => this.#granted(grant, request, claim));
     } finally {
-      history.add({ at: this.#recording.time.now, type: "store-claim-over", claim });
+      this.#answered(claim);
     }
+  }
+
+  #asked({ worker, items = 1 }: Asking, max: number): number {
+    const { history, numbers } = this.#recording;
+    const claim = numbers.next();
+    history.add({ ...this.#here(), type: "store-claim", claim, worker, max, items });
+    return claim;
+  }
+
+  #answered(claim: number): void {
+    this.#recording.history.add({ at: this.#recording.time.now, type: "store-claim-over", claim });
+  }
+
+  #granted(grant: port.Grant, { worker, leaseMs }: Asking, claim: number): port.Grant {
+    const { history, numbers } = this.#recording;
+    const { item, behind = [] } = grant;
+    const { key } = item;
+    const lease = numbers.next();
+    const where = { ...this.#here(), claim, worker, lease, wall: this.#wall() };
+    const { fence } = grant.lease;
+    const first = grantedItem(item);
+    history.add({ ...where, type: "store-grant", key, fence, ...first, behind: behind.map(grantedItem), leaseMs });
+    return { ...grant, lease: { ...grant.lease, handle: new NumberedHandle(lease, grant.lease) } };
   }
 
   async hold(request: port.HoldRequest): Promise<port.Lease | undefined> {
@@ -150,8 +162,16 @@ export class RecordingEngine implements port.Engine {
     );
     const originals = settlements.map((one) => ({ ...one, lease: numbered(one.lease).original }));
     const results = await this.#inner.settle(originals);
-    for (const [index, entry] of entries.entries()) Object.assign(entry, { result: results[index] });
-    return results;
+    return results.map((result, index): port.SettleResult => {
+      const next = settlements[index]?.next;
+      const isGrant = typeof result === "object" && next !== undefined;
+      Object.assign(entries[index] ?? {}, { result: isGrant ? "settled" : result });
+      if (!isGrant) return result;
+      const claim = this.#asked(next, 1);
+      const grant = this.#granted(result, next, claim);
+      this.#answered(claim);
+      return grant;
+    });
   }
 
   find(request: port.ItemRequest): Promise<port.ItemReport | undefined> {

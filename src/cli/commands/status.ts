@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import type { Baton } from "../../index.ts";
+import type { Baton, BatonEvent } from "../../index.ts";
 import { endHelp, newCommand } from "../command.ts";
 import { Flag, type GlobalFlags, globalsOf } from "../flags.ts";
 import { findQueue } from "../known-queue.ts";
-import { printJson, printLine } from "../output.ts";
+import { printEvent, printJson, printLine } from "../output.ts";
 import { findRunning } from "../status/running.ts";
 import { queueLines, type QueueStatus, storeLines } from "../status/lines.ts";
 import { type View, watch } from "../status/watch.ts";
@@ -23,11 +23,15 @@ export function statusCommand(): Command {
 
 async function status(name: string | undefined, flags: { readonly watch?: true }, command: Command): Promise<void> {
   const globals = globalsOf(command);
-  const baton = await openExistingStore(globals);
+  let isWatching = false;
+  // A watch tells of outages itself, and may have the screen.
+  const tell = (event: BatonEvent): void => (isWatching ? undefined : printEvent(event));
+  const baton = await openExistingStore(globals, tell);
   if (baton === undefined) return tellNoStore(name, globals);
   try {
     const look = (): Promise<View> => (name === undefined ? lookAtStore(baton) : lookAtQueue(baton, name));
-    if (flags.watch === true) await watch(look, globals.json === true);
+    isWatching = flags.watch === true;
+    if (isWatching) await watch(look, globals.json === true);
     else show(await look(), globals.json === true);
   } finally {
     await baton.close();

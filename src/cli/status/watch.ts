@@ -60,7 +60,15 @@ async function watchOnScreen(look: () => Promise<View>, leave: AbortController):
 async function watchAsLines(look: () => Promise<View>, json: boolean, signal: AbortSignal): Promise<void> {
   let last = "";
   let away: Away | undefined;
+  const tell = (now: Away): void => {
+    if (away === undefined)
+      printWarning(`${now.message} What was shown last may be old. Looking again until the store answers.`);
+    away = now;
+  };
   while (!signal.aborted) {
+    const begun = Date.now();
+    // An engine may be more patient with a store that does not answer than whoever watches it.
+    const silent = setTimeout(() => tell(Away.silent(begun)), SILENT_MS);
     try {
       const view = await unlessLeft(look(), signal);
       if (view === undefined) return;
@@ -71,10 +79,11 @@ async function watchAsLines(look: () => Promise<View>, json: boolean, signal: Ab
         process.stdout.write(json ? `${state}\n` : `${new Date().toISOString()}\n${view.lines().join("\n")}\n`);
       last = state;
     } catch (error) {
-      const isNew = away === undefined;
-      away = Away.after(away, error);
-      if (away === undefined) throw error;
-      if (isNew) printWarning(`${away.message} What was shown last may be old. Looking again until the store answers.`);
+      const now = Away.after(away, error);
+      if (now === undefined) throw error;
+      tell(now);
+    } finally {
+      clearTimeout(silent);
     }
     await pause(signal);
   }
@@ -94,6 +103,11 @@ class Away {
   static after(before: Away | undefined, error: unknown): Away | undefined {
     if (!(error instanceof BatonError && isAway(error))) return undefined;
     return new Away(before === undefined ? Date.now() : before.#since, error.message);
+  }
+
+  /** A look has had no answer for a while. */
+  static silent(since: number): Away {
+    return new Away(since, `The store has not answered for ${roughly(Date.now() - since)}.`);
   }
 
   length(): string {

@@ -46,7 +46,7 @@ export function describeLockWarning(event: LockEvent): string | undefined {
       );
     case "lock-foreign":
       return (
-        `Lock ${event.lock} was acquired, but at its place the store has what Baton did not write ` +
+        `Lock ${event.lock} is held, but at its place the store has what Baton did not write ` +
         `(${event.found.slice(0, 3).join(", ")}). A program that locks by that, such as consul lock with its key .lock, may run ` +
         "at the same time. Change over all users of a lock at once, or give Baton another prefix."
       );

@@ -241,7 +241,8 @@ export class KeptSession implements LockSession, HoldKeeper {
     let isGone = false;
     let hear = (): void => void (isGone = true);
     const lost = (): void => hear();
-    const result = await locks.acquire({ ...request, lost }).catch((error: unknown) => {
+    const foreign = (found: readonly string[]): void => emit({ type: "lock-foreign", lock: request.name, found });
+    const result = await locks.acquire({ ...request, lost, foreign }).catch((error: unknown) => {
       // The store says so: nothing else is to hang on this session.
       if (error instanceof SessionLost) this.#heartbeat.lose("ended");
       throw error;
@@ -264,7 +265,7 @@ export class KeptSession implements LockSession, HoldKeeper {
     }
     const held = new Hold(name, fence, this, (why) => new LockLost(name, fence, why));
     this.#holds.set(held, hold);
-    if (hold.foreign !== undefined) emit({ type: "lock-foreign", lock: name, found: hold.foreign });
+    if (hold.foreign !== undefined) foreign(hold.foreign);
     hear = () => this.#loseOne(held);
     if (isGone) hear();
     return held;

@@ -99,8 +99,8 @@ export function parseRetire(retire: Duration, field: string): number {
   throw new InvalidInput(field, retire, "at most 366d");
 }
 
-export function checkOwner(owner: string = `${hostname()}:${process.pid}`): string {
-  return checkReference(owner, "owner");
+export function checkOwner(owner: string = `${hostname()}:${process.pid}`, field = "owner"): string {
+  return checkReference(owner, field);
 }
 
 /** What runs while a lock is held. Looked at before the lock is taken. */

@@ -1,9 +1,8 @@
 import type { Instant } from "../../domain/clock.ts";
 import type { LevelChooser } from "../../domain/level.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
-import { grantedItem } from "./item.ts";
-import { held, hold } from "./leases.ts";
-import { beginLease, runBehind } from "./moves.ts";
+import { grant } from "./grants.ts";
+import { hold } from "./leases.ts";
 import { hasReady, waitedMs } from "./queue.ts";
 import type { StoredQueue } from "./state.ts";
 
@@ -15,10 +14,7 @@ export function take(queue: StoredQueue, request: ClaimRequest, chooser: LevelCh
     const key = level === undefined ? undefined : queue.ready[level]?.first();
     const item = key?.head;
     if (key === undefined || item === undefined) break;
-    const behind = runBehind(key, request.items ?? 1);
-    const made = beginLease(key, item, request.worker, request.leaseMs, now, behind);
-    const grant = { lease: held(made, request, now), item: grantedItem(item) };
-    grants.push(behind.length === 0 ? grant : { ...grant, behind: behind.map((one) => grantedItem(one, 1)) });
+    grants.push(grant(key, item, request, now, now.monotonic));
   }
   return grants;
 }

@@ -7,7 +7,7 @@ import { admit } from "./admission.ts";
 import { serve, serveHolds, take } from "./claims.ts";
 import type { StoreCore } from "./core.ts";
 import { cancel, pause, revive } from "./items.ts";
-import { hold, renew, settle } from "./leases.ts";
+import { hold, renew, settleAll } from "./leases.ts";
 import { deadReports, itemReport, keyReports, queueReport } from "./reports.ts";
 import type { StoredQueue, WaitingClaim, WaitingHold } from "./state.ts";
 
@@ -88,12 +88,7 @@ export class MemoryHandle implements port.Engine {
   }
 
   async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
-    return this.#turn((now) =>
-      settlements.map((settlement): port.SettleResult => {
-        const queue = this.#store.find(settlement.lease.queue);
-        return queue === undefined ? "lost" : settle(queue, settlement, now);
-      }),
-    );
+    return this.#turn((now) => settleAll((name) => this.#store.find(name), settlements, now));
   }
 
   async find(request: port.ItemRequest): Promise<port.ItemReport | undefined> {

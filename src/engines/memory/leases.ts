@@ -1,6 +1,5 @@
 import type { Instant } from "../../domain/clock.ts";
 import type {
-  ClaimRequest,
   EndedItem,
   Ending,
   HoldRequest,
@@ -11,6 +10,7 @@ import type {
   SettleResult,
 } from "../../engine/port.ts";
 import { addAttempt, attemptOf, isVain } from "../../engine/attempts.ts";
+import { goOn, held } from "./grants.ts";
 import { copyPayload } from "./item.ts";
 import {
   advance,
@@ -28,19 +28,14 @@ import {
 import { keyOf } from "./queue.ts";
 import type { StoredItem, StoredLease, StoredQueue } from "./state.ts";
 
+type FindQueue = (name: string) => StoredQueue | undefined;
+
 export function hold(queue: StoredQueue, request: HoldRequest, now: Instant): Lease | undefined {
   const key = keyOf(queue, request.key);
   if (key.lease !== undefined) return undefined;
-  const made = beginLease(key, undefined, request.worker, request.leaseMs, now);
+  const { worker, leaseMs } = request;
+  const made = beginLease(key, { item: undefined, behind: [], worker, leaseMs, turnSince: now.monotonic }, now);
   return held(made, request, now);
-}
-
-/** The lease as its holder gets it. */
-export function held(made: StoredLease, { lost }: ClaimRequest | HoldRequest, now: Instant): Lease {
-  const { key, fence } = made;
-  const lease: Lease = { queue: key.queue.name, key: key.name, fence, since: now, handle: undefined };
-  if (lost !== undefined) made.holder = { lease, lost };
-  return lease;
 }
 
 export function renew(queue: StoredQueue, renewal: Renewal, now: Instant): RenewResult {
@@ -59,9 +54,24 @@ export function renew(queue: StoredQueue, renewal: Renewal, now: Instant): Renew
   return { ok: true, since: now, cancelRequested: current.item?.cancelRequested ?? false };
 }
 
-export function settle(queue: StoredQueue, { lease, ended, ending }: Settlement, now: Instant): SettleResult {
+/** All of them end before one goes on: what they make ready may be more urgent. */
+export function settleAll(find: FindQueue, settlements: readonly Settlement[], now: Instant): SettleResult[] {
+  const ended = settlements.map((settlement) => {
+    const queue = find(settlement.lease.queue);
+    return queue === undefined ? undefined : settle(queue, settlement, now);
+  });
+  return settlements.map(({ ending, next }, index): SettleResult => {
+    const lease = ended[index];
+    if (lease === undefined) return "lost";
+    const mayGoOn = ending.type !== "retry" && ending.type !== "release";
+    return (next !== undefined && mayGoOn ? goOn(lease, next, now) : undefined) ?? "settled";
+  });
+}
+
+/** The lease that has ended. Undefined: it was lost. */
+function settle(queue: StoredQueue, { lease, ended, ending }: Settlement, now: Instant): StoredLease | undefined {
   const current = currentLease(queue, lease);
-  if (current === undefined) return "lost";
+  if (current === undefined) return undefined;
   const isNew = endBefore(current, ended ?? [], now);
   const { item, key } = current;
   endLease(current, now);
@@ -70,7 +80,7 @@ export function settle(queue: StoredQueue, { lease, ended, ending }: Settlement,
   else if (item !== undefined) conclude(item, ending, current.worker, now);
   if (item !== undefined && ending.type !== "release") key.alone = Math.max(0, key.alone - 1);
   elect(key, now);
-  return "settled";
+  return current;
 }
 
 function giveBack(item: StoredItem, now: Instant): void {

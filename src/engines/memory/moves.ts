@@ -104,23 +104,24 @@ export function withdraw(key: StoredKey): void {
   key.queue.agenda.blocked.remove(key.head);
 }
 
-export function beginLease(
-  key: StoredKey,
-  item: StoredItem | undefined,
-  worker: string,
-  leaseMs: number,
-  now: Instant,
-  behind: StoredItem[] = [],
-): StoredLease {
+export interface NewLease {
+  /** Undefined for a hold. */
+  readonly item: StoredItem | undefined;
+  readonly behind: StoredItem[];
+  readonly worker: string;
+  readonly leaseMs: number;
+  readonly turnSince: number;
+}
+
+export function beginLease(key: StoredKey, { leaseMs, ...wanted }: NewLease, now: Instant): StoredLease {
   if (key.lease !== undefined) throw new Error("A leased key was leased again.");
   withdraw(key);
   const { agenda } = key.queue;
+  const { item, behind } = wanted;
   const made: StoredLease = {
+    ...wanted,
     key,
     fence: nextFence(agenda),
-    worker,
-    item,
-    behind,
     since: now.wall,
     deadline: now.monotonic + leaseMs,
     deadlineWall: now.wall + leaseMs,

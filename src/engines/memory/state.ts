@@ -80,6 +80,8 @@ export interface StoredLease extends Ranked {
   /** The others of its run, in order. They wait in the lane of the level, at its front. */
   behind: StoredItem[];
   readonly since: number;
+  /** Monotonic: when its worker got the key from a claim. It may have gone on with it since. */
+  readonly turnSince: number;
   /** Monotonic. The lease is over when the clock shows this. */
   deadline: number;
   /** The same moment by the wall clock, for people. */

@@ -1,5 +1,5 @@
 import type * as Package from "@nats-io/transport-node";
-import { isNotFound, notInstalled } from "../../domain/client-library.ts";
+import { whyNotLoaded } from "../../domain/client-library.ts";
 
 type Library = typeof Package;
 
@@ -10,8 +10,7 @@ export async function loadNats(): Promise<Library> {
   try {
     library ??= await import("@nats-io/transport-node");
   } catch (cause) {
-    if (!isNotFound(cause)) throw cause;
-    throw notInstalled("@nats-io/transport-node", "NATS", cause);
+    throw whyNotLoaded("@nats-io/transport-node", "NATS", cause);
   }
   return library;
 }

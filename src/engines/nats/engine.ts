@@ -8,6 +8,7 @@ import { tracked } from "../../locks/tracked.ts";
 import { LONG_RUN } from "./ahead.ts";
 import { check, durability } from "./check.ts";
 import type { ConsumerInfo } from "./api-types.ts";
+import { tellAway } from "./away.ts";
 import { Damaged } from "./damage.ts";
 import { JetStream } from "./jetstream.ts";
 import { isNearlyOut, noRoom } from "./fence-room.ts";
@@ -308,6 +309,12 @@ export class NatsEngine implements port.Engine {
     const { config } = this.#keeper;
     const finding = config === undefined ? undefined : durability(config);
     return finding?.severity === "ok" ? undefined : finding;
+  }
+
+  onAway(listener: (away: BatonError | undefined) => void): void {
+    tellAway(this.#wire, this.#clock, (away) => {
+      if (!this.#closing.signal.aborted) listener(away);
+    });
   }
 
   async close(): Promise<void> {

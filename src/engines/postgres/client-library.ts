@@ -1,5 +1,5 @@
 import type * as Package from "pg";
-import { isNotFound, notInstalled } from "../../domain/client-library.ts";
+import { whyNotLoaded } from "../../domain/client-library.ts";
 
 type Library = typeof Package;
 
@@ -10,8 +10,7 @@ export async function loadPg(): Promise<Library> {
   try {
     library ??= await import("pg");
   } catch (cause) {
-    if (!isNotFound(cause)) throw cause;
-    throw notInstalled("pg", "PostgreSQL", cause);
+    throw whyNotLoaded("pg", "PostgreSQL", cause);
   }
   return library;
 }

@@ -1,5 +1,5 @@
 import type * as Package from "@redis/client";
-import { isNotFound, notInstalled } from "../../domain/client-library.ts";
+import { whyNotLoaded } from "../../domain/client-library.ts";
 
 type Library = typeof Package;
 
@@ -10,8 +10,7 @@ export async function loadRedis(): Promise<Library> {
   try {
     library ??= await import("@redis/client");
   } catch (cause) {
-    if (!isNotFound(cause)) throw cause;
-    throw notInstalled("@redis/client", "Redis", cause);
+    throw whyNotLoaded("@redis/client", "Redis", cause);
   }
   return library;
 }

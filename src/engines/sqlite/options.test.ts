@@ -25,6 +25,7 @@ describe("a URL of SQLite", () => {
   });
 
   const refusals: Readonly<Record<string, RegExp>> = {
+    "sqlite::Memory:": /connect to memory: \(without sqlite:\)/,
     "sqlite::memory:": /connect to memory: \(without sqlite:\)/,
     "sqlite::memory:?synchronous=off": /connect to memory:/,
     "sqlite:%3Amemory%3A": /connect to memory:/,

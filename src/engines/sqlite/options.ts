@@ -58,7 +58,8 @@ function fileOf(location: string, url: string): string {
 function checkFile(file: string, field: string): string {
   if (typeof file !== "string" || file.trim() === "" || file.includes("\0"))
     throw new InvalidInput(field, file, "the name of a file");
-  if (file === ":memory:")
+  // In any case: SQLite knows the small letters alone, and whoever writes it otherwise does not want a file of that name.
+  if (/^:memory:$/i.test(file))
     throw new InvalidInput(
       field,
       file,

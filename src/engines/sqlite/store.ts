@@ -11,6 +11,7 @@ import { isNews, newsOf } from "./news.ts";
 import { Operations } from "./operate.ts";
 import { makeParts, type Parts } from "./parts.ts";
 import { lapsed, renew, settleAll } from "./settle.ts";
+import { SameFile } from "./same-file.ts";
 import { submitGroup } from "./submit.ts";
 import { Waiting } from "./waiting.ts";
 
@@ -64,6 +65,7 @@ export interface BatchResult {
  */
 export class Store {
   readonly #file: string;
+  readonly #sameFile: SameFile;
   readonly #parts: Parts;
   readonly #claims: Claims;
   readonly #dueDates: DueDates;
@@ -88,6 +90,7 @@ export class Store {
     const { tellsAll = false, isAlive = () => true } = options;
     const db = openDatabase(file, synchronous);
     this.#file = file;
+    this.#sameFile = new SameFile(file);
     this.#now = now;
     this.#tellsAll = tellsAll;
     this.#isAlive = isAlive;
@@ -140,6 +143,7 @@ export class Store {
 
   #runTogether(calls: readonly Call[]): BatchResult {
     try {
+      this.#sameFile.check(this.#now().monotonic);
       if (this.#givenUp.length > 0 || !calls.every((call) => this.#isRead(call))) return this.#written(calls);
       return { replies: this.#read(() => this.#runAll(calls)), ...NO_NEWS };
     } catch (error) {
@@ -169,6 +173,7 @@ export class Store {
     this.#step += 1;
     const told: Reply[] = [];
     try {
+      this.#sameFile.check(this.#now().monotonic);
       const { tx } = this.#parts;
       tx.begin(this.#now());
       // Outcomes of this process's own making were told when they happened.

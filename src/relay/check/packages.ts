@@ -59,9 +59,29 @@ function ofRoute({ sources, transforms, form, processor }: RouteSettings): reado
   return needed;
 }
 
+/** What a word in a configuration needs. */
+const SIGNS: readonly (readonly [RegExp, PackageName])[] = [
+  [/\btype["']?:\s*["']?(?:aws_?)?sqs\b/i, "@aws-sdk/client-sqs"],
+  [/\btype["']?:\s*["']?(?:gcp_?)?pubsub\b/i, "@google-cloud/pubsub"],
+  [/\b(?:nats|tls):\/\//i, "@nats-io/transport-node"],
+  [/\bpostgres(?:ql)?:\/\//i, "pg"],
+  [/\brediss?:\/\//i, "@redis/client"],
+  [/\bcloudevents\b|\btype["']?:\s*["']?dapr\b(?!_)/i, "cloudevents"],
+  [/\btype["']?:\s*["']?http(?:_raw|_dapr)?\b/i, "undici"],
+];
+
+/** Of a configuration that cannot be read, because what reads it is missing, too: by its words, as far as they tell. */
+export async function missingBySigns(text: string): Promise<readonly PackageName[]> {
+  const needed = SIGNS.filter(([sign]) => sign.test(text)).map(([, name]) => ({ name, use: "" }));
+  return (await thoseMissing(needed)).map(({ name }) => name);
+}
+
 /** Those that cannot be loaded, each once for every use. */
 export async function missingPackages(settings: RelaySettings): Promise<readonly NeededPackage[]> {
-  const needed = packagesOf(settings);
+  return await thoseMissing(packagesOf(settings));
+}
+
+async function thoseMissing(needed: readonly NeededPackage[]): Promise<readonly NeededPackage[]> {
   const missing = new Set<PackageName>();
   for (const name of new Set(needed.map((one) => one.name))) {
     try {

@@ -1,4 +1,5 @@
 /** What handles a message: an HTTP receiver, or a command. */
+import { formatDuration } from "../../domain/duration.ts";
 import {
   DEFAULT_COMMAND,
   DEFAULT_HTTP,
@@ -137,7 +138,10 @@ export const processor: Schema<ReadProcessor> = variants("type", {
     if (connectMs !== undefined && connectMs > timeoutMs)
       return at
         .field("connect_timeout")
-        .refuse(`no more than timeout, which is ${timeoutMs} ms for one delivery in all`, `${connectMs} ms`);
+        .refuse(
+          `no more than timeout, which is ${formatDuration(timeoutMs)} for one delivery in all`,
+          formatDuration(connectMs),
+        );
     const settings: ProcessorSettings = {
       type: "http",
       target,

@@ -6,6 +6,7 @@ import { BatonError, show } from "../../domain/errors.ts";
 import { checkOptions, type OptionNames } from "../../domain/options.ts";
 import { isError } from "../../domain/realms.ts";
 import type { RelaySettings, RouteSettings } from "../settings.ts";
+import { missingBySigns } from "../check/packages.ts";
 import { duplicateKeys } from "./duplicate-keys.ts";
 import type { Environment } from "./environment.ts";
 import { original } from "./original-schema.ts";
@@ -111,9 +112,12 @@ async function parseYaml(written: string): Promise<unknown> {
   try {
     library = await import("yaml");
   } catch (cause) {
+    const more = await missingBySigns(written);
+    const seen = more.length === 0 ? "" : ` By what stands in this one, it also needs ${more.join(", ")}.`;
     throw new BatonError(
       "ENGINE_MISSING",
-      "Configurations in YAML need the package yaml, which is not installed. Nothing was started. Run: npm install yaml, or write JSON. What else the configuration needs is said when it can be read.",
+      `Configurations in YAML need the package yaml, which is not installed. Nothing was started.${seen} Run: npm install ` +
+        `${["yaml", ...more].join(" ")}.`,
       { cause },
     );
   }

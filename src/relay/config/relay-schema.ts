@@ -138,12 +138,22 @@ const several = convert(object("a relay", { routes: record(object("a route", ROU
   return relayOf(routes, fields);
 });
 
-export const relay: Schema<ReadRelay> = either(
+const described: Schema<ReadRelay> = either(
   (value) => isObject(value) && "routes" in value,
   several,
   single,
   "an object with sources and a processor, or with routes",
 );
+
+/** Names that begin with `x-` are their writer's own: the place for what YAML's anchors and merge keys share. */
+export const relay: Schema<ReadRelay> = {
+  expected: described.expected,
+  read: (value, at) => described.read(isObject(value) ? withoutOwn(value) : value, at),
+};
+
+function withoutOwn(value: Readonly<Record<string, unknown>>): object {
+  return Object.fromEntries(Object.entries(value).filter(([name]) => !name.startsWith("x-")));
+}
 
 function routeOf(name: string, fields: ObjectOf<typeof ROUTE>): ReadRoute {
   // The form with one route has the relay's own fields beside the route's.

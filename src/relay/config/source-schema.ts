@@ -1,5 +1,6 @@
 /** Where messages come from, and where those go that are given up. */
 import { resolve } from "node:path";
+import { formatDuration } from "../../domain/duration.ts";
 import { parseWaits } from "../../domain/retry.ts";
 import {
   DEFAULT_DEAD_LETTER,
@@ -42,7 +43,9 @@ const retry: Schema<RelayRetry> = convert(
     if (delay !== undefined && (backoff !== undefined || maxBackoff !== undefined))
       return at.field("delay").refuse("either a fixed delay, or backoff and max_backoff", "both");
     if (backoff !== undefined && maxBackoff !== undefined && backoff > maxBackoff)
-      return at.field("backoff").refuse(`no more than max_backoff, which is ${maxBackoff} ms`, `${backoff} ms`);
+      return at
+        .field("backoff")
+        .refuse(`no more than max_backoff, which is ${formatDuration(maxBackoff)}`, formatDuration(backoff));
     const waits = parseWaits({ backoff, maxBackoff, delay }, "retry");
     return { attempts, ...waits, ...(maxAgeMs === undefined ? {} : { maxAgeMs }) };
   },

@@ -70,6 +70,7 @@ function named(value: Readonly<Record<string, unknown>>, names: readonly string[
   const found = new Map<string, unknown>();
   for (const [given, one] of Object.entries(value)) {
     const name = names.includes(given) ? given : names.find((known) => known === given.toLowerCase());
+    if (name === undefined && given.startsWith("x-")) continue;
     if (name === undefined)
       at.around.warnings.push(
         `${at.field(given).path}: unknown field, which is passed over; there are ${names.join(", ")}`,

@@ -1,3 +1,4 @@
+import { formatDuration } from "../../domain/duration.ts";
 import { HandlerTimeout, InvalidInput, Stopping } from "../../domain/errors.ts";
 import { isError } from "../../domain/realms.ts";
 import type { Former } from "../cloudevents/form.ts";
@@ -237,7 +238,10 @@ export class Delivery {
     const reason: unknown = this.#controller.signal.reason;
     if (reason instanceof HandlerTimeout) {
       const { timeoutMs } = this.#parts;
-      return { type: "retry", reason: `The delivery took longer than ${timeoutMs} ms and was broken off.` };
+      return {
+        type: "retry",
+        reason: `The delivery took longer than ${formatDuration(timeoutMs)} and was broken off.`,
+      };
     }
     return reason instanceof KeyLost ? { type: "back", reason: reason.message, delayMs: 0 } : STOPPING;
   }

@@ -34,6 +34,8 @@ export interface Ended {
 
 /** One that nobody can keep comes again and again: not in a busy loop, whatever the back-off. */
 const SHORTEST_STAY_MS = 1_000;
+/** Less and less often, too: many of them would take the slots and keys that others wait for. */
+const LONGEST_STAY_MS = 300_000;
 
 /**
  * Does what the verdict says, and tells it. If its source could not be told, the message may come again, and nothing is
@@ -72,7 +74,9 @@ async function bury(ended: Ended, reason: string): Promise<void> {
     return (await acknowledge(ended)) ? tell(ended, { type: "dead", reason, to: "nowhere" }) : undefined;
   if (message.bury === undefined) {
     const to = "the source, which keeps it: it has no dead letters of its own";
-    return (await giveBack(ended, delayMs, true)) ? tell(ended, { type: "dead", reason, to }) : undefined;
+    const again = Math.max(0, attempt - settings.retry.attempts);
+    const stayMs = Math.max(delayMs, Math.min(SHORTEST_STAY_MS * 2 ** again, LONGEST_STAY_MS));
+    return (await giveBack(ended, stayMs, true)) ? tell(ended, { type: "dead", reason, to }) : undefined;
   }
   const { bury: buryIt } = message;
   if (!(await toldSource(ended, "burying a message", () => buryIt(reason)))) return;

@@ -74,6 +74,28 @@ describe("the check of what is installed", { concurrency: 2 }, () => {
     assert.equal((JSON.parse(stdout) as { missing: unknown[] }).missing.length, 6);
   });
 
+  test("names what a configuration in YAML needs in the same line as what reads it", async (t) => {
+    const installed = new Installation(t, "pg");
+    const file = `
+x-shared: &shared { region: us-west-2 }
+sources:
+  - { type: sqs, queue: orders, <<: *shared }
+  - { type: baton, store: "postgres://h/db?wake=nats://h:4222", queue: own }
+transforms: [dapr_aws]
+processor:
+  type: http
+  url: http://localhost:5000/
+`;
+    installed.write("relay.yaml", file);
+    const { code, stderr } = await installed.baton("relay", "--config", "relay.yaml", "--check");
+    assert.equal(code, 1);
+    assert.match(stderr, /Run: npm install yaml @aws-sdk\/client-sqs @nats-io\/transport-node undici\.$/m);
+    const all = new Installation(t, "undici", "yaml", "pg", "@aws-sdk/client-sqs", "@nats-io/transport-node");
+    all.write("relay.yaml", file);
+    const checked = await all.baton("relay", "--config", "relay.yaml", "--check");
+    assert.deepEqual([checked.code, checked.stderr], [0, ""]);
+  });
+
   test("says nothing where all is there", async (t) => {
     const installed = new Installation(t, "undici", "yaml");
     installed.write("relay.yaml", "sources: [{ type: baton, store: 'sqlite:a.db', queue: q }]\n");

@@ -52,7 +52,7 @@ describe("a command", () => {
     await until(() => source.told.length === 1, "its end");
     const retry = events.find(({ type }) => type === "retry");
     assert.ok(retry?.type === "retry");
-    assert.match(retry.reason, /longer than 200 ms/);
+    assert.match(retry.reason, /longer than 200ms/);
 
     const missing = new ScriptedSource("missing");
     const played = await play(

@@ -118,6 +118,8 @@ describe("an application written for Dapr", () => {
       none: [200, '{"status":""}'],
       unknown: [200, '{"status":"PERHAPS"}'],
       number: [200, '{"status":7}'],
+      capital: [200, '{"Status":"RETRY"}'],
+      list: [200, '["RETRY"]'],
       drop: [202, '{"status":"DROP"}'],
       gone: [404, ""],
       broken: [500, '{"status":"SUCCESS"}'],
@@ -135,7 +137,7 @@ describe("an application written for Dapr", () => {
       settingsOf(route([fromSource(source, { retry: later })], toUrl(receiver.url, { replies: "dapr" }))),
     );
     for (const id of Object.keys(answers)) source.put(id);
-    await until(() => source.told.length === 11, "all of them");
+    await until(() => source.told.length === 13, "all of them");
     const ends = Object.fromEntries(events.flatMap((one) => ("id" in one ? [[one.id, one.type]] : [])));
     assert.deepEqual(ends, {
       empty: "done",
@@ -144,6 +146,8 @@ describe("an application written for Dapr", () => {
       none: "done",
       unknown: "retry",
       number: "retry",
+      capital: "retry",
+      list: "done",
       drop: "drop",
       gone: "drop",
       broken: "retry",

@@ -189,7 +189,7 @@ describe("a delivery by HTTP", { concurrency: 8 }, () => {
     for (let index = 0; index < 6; index += 1) two.put(`w${index}`);
     await until(() => well.received.length === 6, "those to the receiver that is well");
     assert.equal(one.mostInHand, 2);
-    assert.match(await endOf(played, "h0"), /^retry: The delivery took longer than 400 ms/);
+    assert.match(await endOf(played, "h0"), /^retry: The delivery took longer than 400ms/);
   });
 
   test("that nobody listens for opens the circuit: nothing is received, and one probe at a time looks", async (context) => {

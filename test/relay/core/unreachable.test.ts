@@ -139,14 +139,15 @@ describe("an application that cannot be reached", { concurrency: 8 }, () => {
     closes: (socket: Socket) => socket.end(),
     resets: (socket: Socket) => setImmediate(() => socket.resetAndDestroy()),
   })) {
-    test(`may stand behind a proxy that accepts connections and ${how} them: no message pays twice`, async (t) => {
+    test(`may stand behind a proxy that ${how} connections when a request has come: no message pays twice`, async (t) => {
       const receiver = await Receiver.start(t);
       let isThere = false;
       let refusals = 0;
       const port = await accept(t, (socket) => {
         if (!isThere) {
           refusals += 1;
-          return void breakOff(socket);
+          // The three deliveries when their request has come, the knocks at once.
+          return void (refusals <= 3 ? socket.once("data", () => breakOff(socket)) : breakOff(socket));
         }
         const way = connectTcp(Number(new URL(receiver.url).port), "127.0.0.1");
         way.on("error", () => socket.destroy());
@@ -168,6 +169,49 @@ describe("an application that cannot be reached", { concurrency: 8 }, () => {
       await until(() => only(events, "done").length === 3, "all of them to be delivered");
       assert.deepEqual(only(events, "dead"), []);
       assert.equal(receiver.received.length, 3);
+    });
+  }
+
+  for (const [how, breakOff] of Object.entries({
+    closes: (socket: Socket) => socket.end(),
+    destroys: (socket: Socket) => socket.destroy(),
+    resets: (socket: Socket) => setImmediate(() => socket.resetAndDestroy()),
+  })) {
+    test(`may stand behind a proxy that ${how} connections at once: not a byte was sent, no message pays`, async (t) => {
+      const receiver = await Receiver.start(t);
+      let isThere = false;
+      let refusals = 0;
+      let bytes = 0;
+      const port = await accept(t, (socket) => {
+        if (!isThere) {
+          refusals += 1;
+          socket.on("data", (chunk) => (bytes += chunk.length));
+          return void breakOff(socket);
+        }
+        const way = connectTcp(Number(new URL(receiver.url).port), "127.0.0.1");
+        way.on("error", () => socket.destroy());
+        socket.pipe(way).pipe(socket);
+      });
+      const source = new ScriptedSource("orders");
+      const retry = { attempts: 1, backoffMs: 0, maxBackoffMs: 0 };
+      const settings = route([fromSource(source, { retry })], toUrl(`http://127.0.0.1:${port}/`), { concurrency: 3 });
+      const { events, relay } = await play(t, settingsOf(settings));
+      for (const id of ["a", "b", "c"]) source.put(id);
+      await until(() => relay.report().routes[0]?.unreachable.length === 1, "the circuit to open");
+      await until(() => refusals >= 6, "some knocks");
+      assert.equal(bytes, 0);
+      assert.deepEqual([...new Set(source.told)].toSorted(), [
+        "back a uncounted",
+        "back b uncounted",
+        "back c uncounted",
+      ]);
+      isThere = true;
+      await until(() => only(events, "done").length === 3, "all of them to be delivered");
+      assert.deepEqual(only(events, "dead"), []);
+      assert.deepEqual(
+        receiver.received.map(({ headers }) => headers["baton-attempt"]),
+        ["1", "1", "1"],
+      );
     });
   }
 

@@ -29,13 +29,13 @@ export function checkRun(record: LeaseRecord, settings: Settings, troubles: Trou
 
 function checkStart(
   { key, worker }: LeaseRecord,
-  { token, started, attempt }: ItemRecord,
+  { token, started, attempt, unbegunBefore }: ItemRecord,
   settings: Settings,
   troubles: Troubles,
   findings: Findings,
 ): void {
   if (started === undefined) return;
-  if (attempt > settings.attempts) {
+  if (attempt - unbegunBefore > settings.attempts) {
     findings.add("attempts", started.at, key, `item ${token} was started as attempt ${attempt}`);
   }
   const stop = troubles.stopOf(worker);
@@ -153,7 +153,7 @@ function checkBefore(
 }
 
 function allowedEndings(
-  { finished, started, attempt, toldCancel, place }: ItemRecord,
+  { finished, started, attempt, unbegunBefore, toldCancel, place }: ItemRecord,
   { attempts }: Settings,
   stoppedAt: number | undefined,
 ): readonly Ending["type"][] {
@@ -167,8 +167,11 @@ function allowedEndings(
   if (how === "stopping") return ["release"];
   if (how === "lost") return [];
   const again: Ending["type"] = attempt >= attempts || how === "fatal" ? "dead" : "retry";
+  // The process may have begun what it believes that it has not given back.
+  const isSpared = again === "dead" && how !== "fatal" && attempt - unbegunBefore < attempts;
+  const allowed: readonly Ending["type"][] = isSpared ? ["dead", "retry"] : [again];
   // After its signal fired for the stop, whatever a handler throws is taken for giving up.
-  return stoppedAt !== undefined && stoppedAt <= at ? [again, "release"] : [again];
+  return stoppedAt !== undefined && stoppedAt <= at ? [...allowed, "release"] : allowed;
 }
 
 /** What ended while its lease was certain is settled, and settled again while no answer comes. */

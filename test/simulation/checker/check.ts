@@ -6,7 +6,7 @@ import { StoreChecker } from "./check-store.ts";
 import { checkDuplicates, checkStarts } from "./check-repeats.ts";
 import { checkRun } from "./check-runs.ts";
 import { checkSolitude } from "./check-solitude.ts";
-import { LeaseRecords } from "./lease-record.ts";
+import { type LeaseRecord, LeaseRecords } from "./lease-record.ts";
 import { Troubles } from "./troubles.ts";
 import { Findings, type Violation } from "./violation.ts";
 
@@ -46,6 +46,7 @@ export function check(settings: Settings, happenings: readonly Happening[], last
   store.finish();
   const records = [...leases.all.values()];
   const begun = records.flatMap(({ items }) => items).filter(({ started }) => started !== undefined);
+  noteUnbegun(records);
   checkBeliefs(records, findings);
   for (const record of records) {
     checkEffects(record, troubles, findings);
@@ -69,4 +70,17 @@ export function check(settings: Settings, happenings: readonly Happening[], last
       rejectedEffects: store.rejectedEffects,
     },
   };
+}
+
+/** What a process was granted and lost without having begun it. The store counts the attempt, and the process knows better. */
+function noteUnbegun(records: readonly LeaseRecord[]): void {
+  const counts = new Map<string, number>();
+  for (const { process, items } of records.toSorted((a, b) => a.madeAt - b.madeAt)) {
+    for (const item of items) {
+      const name = `${process} ${item.token}`;
+      const before = counts.get(name) ?? 0;
+      item.unbegunBefore = before;
+      if (item.place === 0 && item.started === undefined && item.ended === undefined) counts.set(name, before + 1);
+    }
+  }
 }

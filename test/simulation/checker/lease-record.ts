@@ -29,6 +29,8 @@ export interface ItemRecord extends GrantedItem {
   /** What the store made of it: it counts the attempt of the first from the grant on, and of the others when a report says so. */
   isCounted: boolean;
   ended: Ending["type"] | undefined;
+  /** Attempts that count in the store, and of which its process knows that it began none of them: they are not held against the item there. */
+  unbegunBefore: number;
 }
 
 /** A report of a run, as its process sends it. */
@@ -201,6 +203,7 @@ function itemRecord({ token, id, level, attempt, losses }: GrantedItem, place: n
     finished: undefined,
     isCounted: place === 0,
     ended: undefined,
+    unbegunBefore: 0,
   };
 }
 

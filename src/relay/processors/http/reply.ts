@@ -67,9 +67,10 @@ function daprStatus(body: string): string | undefined {
   } catch {
     return undefined;
   }
-  if (typeof value !== "object" || value === null || !("status" in value)) return undefined;
-  const { status } = value;
-  if (status === "" || status === null) return undefined;
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  // As Go reads JSON, in which Dapr is written: a name may be in any case.
+  const [, status] = Object.entries(value).findLast(([name]) => name.toLowerCase() === "status") ?? [];
+  if (status === "" || status === null || status === undefined) return undefined;
   return typeof status === "string" ? status : JSON.stringify(status);
 }
 

@@ -3,6 +3,7 @@
  * also knocks: opens a connection, sends nothing, and closes it after a moment.
  */
 import type { Socket } from "node:net";
+import { systemClock } from "../../../domain/clock.ts";
 import { isError } from "../../../domain/realms.ts";
 import type * as UndiciModule from "undici";
 import { BatonError } from "../../../domain/errors.ts";
@@ -13,6 +14,8 @@ import { readBody } from "./read-body.ts";
 import type { Reply } from "./reply.ts";
 
 type Undici = typeof UndiciModule;
+type ConnectOptions = UndiciModule.buildConnector.Options;
+type ConnectCallback = UndiciModule.buildConnector.Callback;
 type Handler = UndiciModule.Dispatcher.DispatchHandler;
 
 /**
@@ -20,6 +23,16 @@ type Handler = UndiciModule.Dispatcher.DispatchHandler;
  * server waits for the request.
  */
 const KNOCK_MS = 250;
+/**
+ * A target that has not answered yet gets a moment before the first byte on each new connection: what is accepted and broken off at
+ * once, as by a proxy whose application is away, has then seen nothing of a message. The news of it takes as long as a way there and back.
+ */
+const MOMENT_MS = [25, 100] as const;
+const MOMENT_PER_WAY = 1.5;
+/** Of the event loop. */
+const TURNS = 3;
+/** With URLs out of messages there may be any number of targets. One that is forgotten is given a moment again. */
+const MOST_KNOWN = 1_000;
 
 /** No byte of the request was sent: no name, no connection, or no TLS. Its cause says which. */
 export class NotSent extends Error {
@@ -45,20 +58,22 @@ export class Transport {
   readonly #undici: Undici;
   readonly #agent: UndiciModule.Agent;
   readonly #connect: UndiciModule.buildConnector.connector;
+  /** Origins whose last request was answered. */
+  readonly #answering = new Set<string>();
 
   constructor(undici: Undici, { connectTimeoutMs, perHost, target }: TransportSettings) {
     this.#undici = undici;
     const isChecked = target.type === "attribute" && !target.privateAddresses;
     const connect = { timeout: connectTimeoutMs, ...(isChecked ? { lookup: publicLookup } : {}) };
+    // Its type leaves the port out of what it is built with; it comes with each connection.
+    this.#connect = undici.buildConnector({ ...connect, port: 0 });
     this.#agent = new undici.Agent({
       connections: perHost,
-      connect,
+      connect: (options, callback) => this.#connectCarefully(options, callback),
       // The delivery's own time is the only one: work may take hours, and the receiver answers when it is done.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
-    // Its type leaves the port out of what it is built with; it comes with each connection.
-    this.#connect = undici.buildConnector({ ...connect, port: 0 });
   }
 
   /** Rejects with `NotSent` where the application cannot have seen anything of the request. */
@@ -73,6 +88,7 @@ export class Transport {
     try {
       const sent = { dispatcher, method, headers, body: body ?? null, signal };
       const response = await this.#undici.request(url, sent);
+      this.#note(url);
       const retryAfter = response.headers["retry-after"];
       return {
         status: response.statusCode,
@@ -80,6 +96,7 @@ export class Transport {
         body: await readBody(response.body),
       };
     } catch (cause) {
+      this.#answering.delete(url.origin);
       if (isSent || isUnsendable(cause)) throw cause;
       throw new NotSent(cause);
     }
@@ -100,20 +117,60 @@ export class Transport {
   async close(): Promise<void> {
     await this.#agent.destroy();
   }
+
+  #connectCarefully(options: ConnectOptions, callback: ConnectCallback): void {
+    const began = systemClock.monotonic();
+    this.#connect(options, (...[error, socket]: UndiciModule.buildConnector.CallbackArgs) => {
+      if (error !== null) return callback(error, null);
+      if (this.#answering.has(`${options.protocol}//${options.host ?? ""}`)) return callback(null, socket);
+      const wayMs = (systemClock.monotonic() - began) * MOMENT_PER_WAY;
+      const momentMs = Math.min(Math.max(wayMs, MOMENT_MS[0]), MOMENT_MS[1]);
+      whenOpenFor(socket, momentMs, (closed) =>
+        closed === undefined ? callback(null, socket) : callback(closed, null),
+      );
+    });
+  }
+
+  #note({ origin }: URL): void {
+    if (this.#answering.size >= MOST_KNOWN) this.#answering.clear();
+    this.#answering.add(origin);
+  }
 }
 
 /** Calls back with the reason, or with undefined when the other side has waited for a request for a moment. Closes the socket. */
 function seeIfItStaysOpen(socket: Socket, tell: (error: Error | undefined) => void): void {
-  const end = (error?: Error): void => {
-    clearTimeout(timer);
+  whenOpenFor(socket, KNOCK_MS, (error) => {
     socket.destroy();
     tell(error);
+  });
+}
+
+/** Calls back with undefined when the socket has stayed open for so long, as it was; or with why it did not. */
+function whenOpenFor(socket: Socket, forMs: number, tell: (error: Error | undefined) => void): void {
+  const end = (error?: Error): void => {
+    clearTimeout(timer);
+    clearImmediate(immediate);
+    socket.off("error", end).off("end", close).off("close", close).off("data", keep).pause();
+    // Nobody listens for a moment, or for ever.
+    if (error !== undefined) socket.on("error", () => undefined).destroy();
+    tell(error);
   };
-  const timer = setTimeout(end, KNOCK_MS);
-  socket.once("error", end);
-  socket.once("close", () => end(new Error("the connection was accepted and closed again")));
+  const close = (): void => end(new Error("the connection was accepted and closed again"));
+  // A server that speaks first: that is for the client to understand.
+  const keep = (chunk: Buffer): void => {
+    end();
+    socket.unshift(chunk);
+  };
+  // Where this process itself stood still, what came meanwhile is read before the time counts as over.
+  const readOn = (turns: number): void => {
+    if (turns === 0) end();
+    else immediate = setImmediate(readOn, turns - 1);
+  };
+  let immediate: NodeJS.Immediate | undefined;
+  const timer = setTimeout(readOn, forMs, TURNS);
+  socket.on("error", end).on("end", close).on("close", close);
   // Without a reader its end would not be noticed.
-  socket.resume();
+  socket.on("data", keep);
 }
 
 /** The message cannot be said in HTTP: that says nothing of the target, and will be the same next time. */

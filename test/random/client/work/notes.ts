@@ -76,7 +76,10 @@ export class Notes {
       const running = worker.runs.filter(({ endedAt }) => endedAt === undefined).length + 1;
       if (running > worker.concurrency) this.blame(from, `${running} handlers run, and not ${worker.concurrency}`);
       if (worker.stopAt !== undefined && from > worker.stopAt) this.blame(from, `${id} begins after the stop`);
-      if (attempt > worker.retry.attempts) this.blame(from, `${id} is tried for the ${attempt}th time`);
+      // One that was lost before it was begun counts in the store, and not with the process that knows of it.
+      const before = this.runs.filter((one) => one.id === id && one.attempt < attempt);
+      const seen = new Set(before.map((one) => one.attempt)).size + 1;
+      if (seen > worker.retry.attempts) this.blame(from, `${id} is tried for the ${seen}th time`);
       if (run.lease.leftMs > worker.leaseMs) this.blame(from, `the lease of ${id} is longer than ${worker.leaseMs} ms`);
       worker.runs.push(run);
     }

@@ -18,6 +18,8 @@ export interface LoopSetting {
   readonly attempts: number;
   /** The engine grants runs. */
   readonly runs: boolean;
+  /** What keys of the engine have more items, as it says, and how many of them go on when that is asked for. */
+  readonly moreShare: number;
   /** Most handlers take a few milliseconds at most. */
   readonly isQuick: boolean;
   readonly timeoutMs: number | undefined;
@@ -69,6 +71,7 @@ export function drawLoopSetting(random: Random): LoopSetting {
     concurrency: isLarge ? 700 : random.between(1, 4),
     attempts: focus !== "runs" && random.chance(0.3) ? 1 : 3,
     runs: focus === "runs" || random.chance(0.7),
+    moreShare: random.pick([0, 0.5, 1]),
     isQuick: focus === "runs" || random.chance(0.4),
     timeoutMs: random.pick([undefined, undefined, 1_500, 10]),
     racing: random.pick([0, 0, 1, 3]),

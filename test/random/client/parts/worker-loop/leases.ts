@@ -34,6 +34,8 @@ export class GrantedLease {
   readonly items: Seen[] = [];
   readonly grantedAt: number;
   readonly leftAtGrantMs: number;
+  /** More of the key waits behind the run. */
+  readonly hasMore: boolean;
   /** It came after the stop, or something was to run alone: it goes back. */
   isUnwanted = false;
   isSuspect = false;
@@ -43,10 +45,15 @@ export class GrantedLease {
   isSingle = false;
   /** A settlement was sent. */
   isSettled = false;
+  /** Of all items that ended, the last one of this lease was that many. */
+  endedAs: number | undefined;
+  /** The settlement asked for the key's next run, and was not answered. */
+  isNextAsked = false;
   /** The item that runs, for all that the store knows. */
   #at = 0;
 
-  constructor(lease: Lease, grantedAt: number, leftAtGrantMs: number) {
+  constructor(lease: Lease, grantedAt: number, leftAtGrantMs: number, hasMore: boolean) {
+    this.hasMore = hasMore;
     this.key = lease.key;
     this.lease = lease;
     this.grantedAt = grantedAt;
@@ -64,6 +71,11 @@ export class GrantedLease {
 
   get isBegun(): boolean {
     return this.first.held !== undefined;
+  }
+
+  /** Something of the key is left behind the item that ran last. */
+  get hasNext(): boolean {
+    return this.hasMore || (this.last ?? this.first).index + 1 < this.items.length;
   }
 
   get isLossTold(): boolean {

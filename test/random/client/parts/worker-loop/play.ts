@@ -1,5 +1,5 @@
 import { BatonError, QueueMissing } from "../../../../../src/domain/errors.ts";
-import type { StopReport } from "../../../../../src/worker/worker-loop.ts";
+import type { StopReport } from "../../../../../src/worker/endings-told.ts";
 import { ManualClock } from "../../../../manual-clock.ts";
 import type { LoopDeed, LoopSetting } from "./deeds.ts";
 import type { GrantedLease, Seen } from "./leases.ts";
@@ -340,6 +340,8 @@ class LoopPlay {
     const told = new Set(lease.items.flatMap((one) => one.events));
     const isLossOfBegun = told.has("lost taken") || told.has("lost expired");
     if (lastAnswer === "lost" && held !== undefined && !isLossOfBegun) blame("should be lost");
+    if (lastAnswer === "lost" && seen === lease.last && held?.signal.aborted === false)
+      blame("is lost, and its signal is silent");
     if (last !== undefined && last !== "discarded" && lastAnswer !== "settled") blame("is told of without an answer");
   }
 }

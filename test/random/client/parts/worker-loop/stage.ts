@@ -63,6 +63,10 @@ export class LoopStage extends PassThrough {
   readonly #fresh = new Set<GrantedLease>();
   /** Not over, as far as was seen. */
   readonly #open = new Set<GrantedLease>();
+  /** Slots that were asked for with settlements, which the worker may not know to be answered. */
+  #inTransit = 0;
+  /** How many items have ended. */
+  #ended = 0;
   #meanMs = Infinity;
   #isLastFull = false;
   #isAnyAnswer = false;
@@ -102,7 +106,8 @@ export class LoopStage extends PassThrough {
   /** Slots that nothing runs in, nothing is kept for, and nothing was asked for. */
   get free(): number {
     const out = [...this.claims].reduce((sum, { request }) => sum + request.max, 0);
-    return this.#setting.concurrency - this.running - out - this.kept.length;
+    const nexts = this.open.filter(({ isNextAsked }) => isNextAsked).length;
+    return this.#setting.concurrency - this.running - out - nexts - this.kept.length;
   }
 
   /** Leases that wait for a slot, first come first. */
@@ -186,7 +191,8 @@ export class LoopStage extends PassThrough {
     since: port.Lease["since"],
   ): port.Grant {
     const { lease, item: first } = grant(key, since, attempt);
-    const granted = new GrantedLease(lease, this.clock.monotonic(), LEASE_MS - 500 - agoMs);
+    const hasMore = this.#share(this.leases.size);
+    const granted = new GrantedLease(lease, this.clock.monotonic(), LEASE_MS - 500 - agoMs, hasMore);
     const items = [{ ...first, ...(losses === 0 ? {} : { losses }) }];
     for (let index = 1; index <= behind; index += 1) items.push({ ...first, id: `${key}.${index + 1}` });
     for (const [index, item] of items.entries()) {
@@ -218,7 +224,12 @@ export class LoopStage extends PassThrough {
       this.#together.wait(granted);
     }
     const [item = first, ...others] = items;
-    return { lease, item, ...(others.length === 0 ? {} : { behind: others }) };
+    return { lease, item, ...(others.length === 0 ? {} : { behind: others }), ...(hasMore ? { more: true } : {}) };
+  }
+
+  /** Whether it is so for this one of many. */
+  #share(which: number): boolean {
+    return (which * 0.37) % 1 < this.#setting.moreShare;
   }
 
   override claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
@@ -244,7 +255,11 @@ export class LoopStage extends PassThrough {
     const mayBeAhead = isQuick && this.#isAnyAnswer;
     // Those that are not to begin may be kept or not.
     const hopeless = this.unbegun.filter((lease) => lease.isHopeless(attempts) && this.mayWait(lease));
-    const least = free - hopeless.length;
+    // It may ask for more of these keys together with their end, a moment later.
+    const goingOn = this.open.filter(
+      ({ last, isSettled, hasNext }) => last?.ended !== undefined && !isSettled && hasNext,
+    );
+    const least = free - hopeless.length - goingOn.length - this.#inTransit;
     const most = Math.max(0, free) + (mayBeAhead ? MOST_AHEAD : 0);
     if (max > most || max < Math.max(1, least)) problems.push(`it asks for ${max}, and ${free} slots are free`);
     // What was kept for too long is given back in the same turn, a moment later.
@@ -300,9 +315,24 @@ export class LoopStage extends PassThrough {
   }
 
   override async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
-    for (const { lease, ended, ending } of settlements) {
+    const asked = settlements.filter(({ next }) => next !== undefined).length;
+    try {
+      return await this.#settle(settlements);
+    } finally {
+      if (this.settling !== "away") {
+        for (const { lease } of settlements) this.#lease(lease.key).isNextAsked = false;
+        this.#inTransit += asked;
+        // The worker hears of the answer within this turn.
+        setImmediate(() => (this.#inTransit -= asked));
+      }
+    }
+  }
+
+  async #settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
+    for (const { lease, ended, ending, next } of settlements) {
       const granted = this.#lease(lease.key);
-      const problem = granted.hear(ended, "settled") ?? this.#together.turn(granted);
+      const problem =
+        granted.hear(ended, "settled") ?? this.#together.turn(granted) ?? this.#checkNext(granted, ending, next);
       if (problem !== undefined) this.problems.push(problem);
       if (!granted.isBegun) {
         this.#checkUnbegun(granted, ending.type);
@@ -313,6 +343,10 @@ export class LoopStage extends PassThrough {
       last.settled.push(ending.type);
       last.lastAnswer = undefined;
     }
+    const order = settlements.flatMap(({ lease }) => this.#lease(lease.key).endedAs ?? []);
+    if (order.some((one, index) => one < (order[index - 1] ?? 0)))
+      this.problems.push(`what ended as ${order.join(", ")} is settled in another order`);
+    const since = agoInstant(this.clock, 0);
     if (this.settling === "later") await new Promise<void>((resolve) => this.unanswered.push(resolve));
     const mode = this.settling;
     const result = mode === "refused" ? "lost" : "settled";
@@ -325,7 +359,29 @@ export class LoopStage extends PassThrough {
       if (mode !== "away" || granted.isLossTold) this.#together.over(granted);
     }
     if (mode === "away") throw new BatonError("STORE_UNAVAILABLE", "No.");
-    return settlements.map(() => result);
+    return settlements.map(({ next }) => this.#next(next, since) ?? result);
+  }
+
+  /** The key goes on, for some of those who ask. */
+  #next(next: port.NextRequest | undefined, since: port.Lease["since"]): port.Grant | undefined {
+    const number = this.leases.size + 1;
+    // It must come to an end within a turn of the script.
+    const isLong = number % 4 === 0;
+    if (next === undefined || this.settling === "refused" || isLong || !this.#share(number * 3)) return undefined;
+    const behind = Math.min(number % 3, (next.items ?? 1) - 1);
+    const works = [...this.items.values()].slice(-5).map(({ work }) => work);
+    const agoMs = this.clock.monotonic() - since.monotonic;
+    return this.#grant(`${this.#name}${number}`, agoMs, { works, attempt: 1, behind, losses: 0 }, since);
+  }
+
+  #checkNext(lease: GrantedLease, ending: port.Ending, next: port.NextRequest | undefined): string | undefined {
+    if (next === undefined) return undefined;
+    lease.isNextAsked = true;
+    const hasEnded = ending.type !== "retry" && ending.type !== "release";
+    if (!hasEnded) return `${lease.key} is settled as ${ending.type}, and is to go on`;
+    if (!lease.hasNext) return `${lease.key} is to go on, and has nothing more`;
+    const most = this.runs && this.#setting.attempts > 1 ? MOST_ITEMS : 1;
+    return (next.items ?? 1) > most ? `${lease.key} is to go on with ${next.items ?? 1} items` : undefined;
   }
 
   /** Why it goes back, or ends, although no handler was called. */
@@ -416,6 +472,7 @@ export class LoopStage extends PassThrough {
     const ending = reason instanceof LeaseLost || leftMs <= 0 ? "none" : how === "returned" ? "done" : failed;
     const mayBegin = !this.stopping && !isAborted && !this.#together.isWanted;
     seen.ended = { ending, goesOn: ending === "done" && mayBegin && lease.mayGoOn(seen, now) };
+    lease.endedAs = this.#ended += 1;
   }
 
   #hear(event: WorkerEvent): void {
