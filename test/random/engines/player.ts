@@ -274,7 +274,8 @@ export class Player {
       enough.abort();
       grants.push(...(await claimed));
     }
-    return isScattered ? grants.toSorted((a, b) => (a.lease.key < b.lease.key ? -1 : 1)) : grants;
+    const certain = grants.map(withoutHint);
+    return isScattered ? certain.toSorted((a, b) => (a.lease.key < b.lease.key ? -1 : 1)) : certain;
   }
 
   async #outcome(
@@ -403,4 +404,9 @@ async function pages<T>(
 
 function keyName(number: number): string {
   return KEYS[number % KEYS.length] ?? KEYS[0];
+}
+
+/** That more of a key waits is said by those engines that profit from being asked for it. */
+function withoutHint({ lease, item, behind }: port.Grant): port.Grant {
+  return behind === undefined ? { lease, item } : { lease, item, behind };
 }
