@@ -80,13 +80,8 @@ export class SqliteEngine implements port.Engine {
     });
     if (held === undefined) return undefined;
     const { wall, monotonic, keyId, fence } = held;
-    const lease: port.Lease = {
-      queue: request.queue,
-      key: request.key,
-      fence,
-      since: { wall, monotonic },
-      handle: keyId,
-    };
+    const { queue, key } = request;
+    const lease: port.Lease = { queue, key, fence, since: { wall, monotonic }, handle: keyId };
     this.#outside.held.add(lease, lost);
     return lease;
   }

@@ -55,14 +55,8 @@ export class Transaction {
   begin(now: Instant): void {
     this.wall = Math.floor(now.wall);
     this.monotonic = Math.floor(now.monotonic);
-    this.stirred.clear();
-    this.later.clear();
-    this.deleted.clear();
-    this.lost.length = 0;
-    this.ended.length = 0;
-    this.cells.clear();
-    this.cellNews.clear();
-    this.opened.length = 0;
+    for (const noted of [this.stirred, this.later, this.deleted, this.cells, this.cellNews]) noted.clear();
+    for (const noted of [this.lost, this.ended, this.opened]) noted.length = 0;
     const version = integer(this.#selectVersion.get() ?? [], 0);
     this.keys.trim();
     if (version === this.#version) return;

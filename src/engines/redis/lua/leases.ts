@@ -131,14 +131,6 @@ function F.hold(name, worker, leaseUs, waits)
   return digits(k.fence)
 end
 
-function F.unwant(name)
-  local k = F.findKey(name)
-  if not (k and k.wanted) then return end
-  -- Others who wait for the same key say so again when they hear of it.
-  S.freed[#S.freed + 1] = name
-  F.keepNoMore(name, k)
-end
-
 -- Moves a lease that is good. Returns how it is.
 function F.renew(name, k, at, isNew)
   local progress = ARGV[at + 1]
@@ -169,7 +161,12 @@ function O.hold(first)
 end
 
 function O.unwant(first)
-  F.unwant(ARGV[first])
+  local k = F.findKey(ARGV[first])
+  if k and k.wanted then
+    -- Others who wait for the same key say so again when they hear of it.
+    S.freed[#S.freed + 1] = ARGV[first]
+    F.keepNoMore(ARGV[first], k)
+  end
   return 1, first + 1
 end
 `;
