@@ -1,7 +1,7 @@
 /** A key of a queue, held as a lock. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Baton, LeaseLost, LockBusy } from "../../src/index.ts";
+import { Baton, BatonError, LeaseLost, LockBusy } from "../../src/index.ts";
 import { aftermath } from "../manual-clock.ts";
 import { never } from "../scripted-engine.ts";
 import { LEASE_MS, setStage } from "../worker-stage.ts";
@@ -33,6 +33,37 @@ describe("queue.hold", () => {
     await worker.stop();
     await baton.close();
   });
+
+  for (const { wait, ms } of [
+    { wait: "8s", ms: 9_000 },
+    { wait: "0s", ms: 6_000 },
+  ]) {
+    test(`of a store that does not answer is given up after ${ms} ms with a wait of ${wait}, and let go of when it comes`, async () => {
+      const { baton, queue, clock, engine } = setStage();
+      const hold = engine.hold.bind(engine);
+      const gate = Promise.withResolvers<void>();
+      engine.hold = async (request) => {
+        await gate.promise;
+        return await hold({ ...request, signal: AbortSignal.abort() });
+      };
+      const refused: unknown[] = [];
+      queue.hold("car1", { wait }).catch((error: unknown) => refused.push(error));
+      await clock.pass(ms - 1);
+      assert.equal(refused.length, 0);
+      await clock.pass(1);
+      const [error] = refused;
+      assert.ok(error instanceof BatonError);
+      assert.equal(error.code, "STORE_UNAVAILABLE");
+      assert.match(error.message, /did not answer in time, so lock "cars\/car1"/);
+      gate.resolve();
+      await aftermath();
+      assert.equal(engine.settlements[0]?.[0]?.ending.type, "release");
+      engine.hold = hold;
+      await using again = await queue.hold("car1", { wait: "0s" });
+      assert.equal(again.name, "cars/car1");
+      await baton.close();
+    });
+  }
 
   test("is renewed, and lost at its local deadline when the store is silent", async () => {
     const { baton, queue, clock, engine, events } = setStage();

@@ -394,7 +394,8 @@ class Checker {
     if (!calm) return;
     for (const { grant, calls } of this.#leases.values())
       for (const { at, until, result, type, repliedAt } of calls)
-        if (result === "unknown" || (result === "lost" && repliedAt < until - PRECISION_MS))
+        // Once the lease has run out, a renewal that says what has ended cannot know whether that was written before somebody else came.
+        if ((result === "unknown" || result === "lost") && repliedAt < until - PRECISION_MS)
           this.#say(
             "truth",
             at,

@@ -9,6 +9,8 @@ import { NatsDesk, now, refusal } from "./desk.ts";
 import { ask } from "../../servers/nats-probe.ts";
 
 const SOON_MS = 3_000;
+/** A store that does not answer has five seconds, and one more. */
+const HOLD_MS = 8_000;
 const WITHIN_MS = 60_000;
 
 test(
@@ -44,6 +46,12 @@ test(
       lateness.assertWithin(late, SOON_MS, `the refusal of ${what}`);
       context.diagnostic(`${what}: refused after ${late.toFixed(0)} ms`);
     }
+
+    const begun = now();
+    const held = await refusal(cars.hold("car9", { wait: "1s" }));
+    // Nobody says that others have it.
+    assert.match(String(held.code), /^(STORE_UNAVAILABLE|OUTCOME_UNKNOWN)$/, held.message);
+    lateness.assertWithin(now() - begun, HOLD_MS, "the refusal of a hold");
 
     writeFileSync(file, config);
     process.kill(server.pid, "SIGHUP");

@@ -4,7 +4,7 @@ import { Socket } from "node:net";
 import { test, type TestContext } from "node:test";
 import { Client } from "pg";
 import { startPostgres } from "../../servers/postgres.ts";
-import type { Engine, Grant, SettleResult } from "../../src/engine/port.ts";
+import type { Engine, SettleResult } from "../../src/engine/port.ts";
 import { openPostgresUrl, postgresEngine } from "../../src/engines/postgres/index.ts";
 import { started } from "../started.ts";
 import { claim as oneClaim, entry as oneCar } from "../cars.ts";
@@ -16,6 +16,7 @@ const WITHIN_MS = 20_000;
 /** Half of what a connection may take to be made. */
 const LONG_MS = 5_000;
 const KEYS = 3_000;
+const ASKING = 4;
 
 const common = started(() => startPostgres());
 
@@ -46,26 +47,33 @@ async function connectionsOf(watcher: Client): Promise<readonly number[]> {
   return rows.map(({ pid }) => pid);
 }
 
-/** The whole queue, by a worker that does not wait for what it settles. Returns how often each key's turn came. */
+/** The whole queue, by some who ask at the same time and do not wait for what they settle. Returns how often each key's turn came. */
 async function workOff(engine: Engine, meanwhile: () => Promise<void>): Promise<readonly number[]> {
   const turns = new Map<string, number>();
   const settled: Promise<readonly SettleResult[]>[] = [];
-  while (turns.size < KEYS) {
-    const grants = await engine.claim({ ...claim, signal: AbortSignal.timeout(WITHIN_MS) });
-    assert.ok(grants.length > 0, `${turns.size} of ${KEYS} keys came, and then none`);
-    for (const { item } of grants) turns.set(item.key, (turns.get(item.key) ?? 0) + 1);
-    settled.push(settle(engine, grants));
-    await meanwhile();
-  }
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(WITHIN_MS)]);
+  const work = async (): Promise<void> => {
+    while (turns.size < KEYS) {
+      const grants = await untilCertain(() => engine.claim({ ...claim, signal }));
+      for (const { item } of grants) turns.set(item.key, (turns.get(item.key) ?? 0) + 1);
+      assert.ok(grants.length > 0 || turns.size === KEYS, `${turns.size} of ${KEYS} keys came, and then none`);
+      const endings = grants.map(({ lease }) => ({ lease, ending: { type: "done" } }) as const);
+      settled.push(untilCertain(() => engine.settle(endings)));
+      await meanwhile();
+    }
+    over.abort();
+  };
+  await Promise.all(Array.from({ length: ASKING }, work));
   await Promise.all(settled);
   return [...turns.values()];
 }
 
-/** Until it is certain, as a worker does. */
-async function settle(engine: Engine, grants: readonly Grant[]): Promise<readonly SettleResult[]> {
+/** As a worker does: what was handed out in a call whose outcome is unknown is handed out again. */
+async function untilCertain<T>(call: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
-      return await engine.settle(grants.map(({ lease }) => ({ lease, ending: { type: "done" } })));
+      return await call();
     } catch (error) {
       assert.ok(error instanceof Error && "code" in error && error.code === "OUTCOME_UNKNOWN", String(error));
     }

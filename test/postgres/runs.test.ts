@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import type { Client } from "pg";
 import { startPostgres } from "../../servers/postgres.ts";
+import { connect } from "../../src/index.ts";
 import type { EndedItem, Engine, Grant } from "../../src/engine/port.ts";
 import { claim as oneClaim, entry } from "../cars.ts";
 import { until } from "../kit/until.ts";
@@ -195,19 +196,45 @@ test("one that comes back later does not come between what a lease covers", { ti
   assert.deepEqual([ids[0], ...(await statesOf(engine, [last, "a", "b"]))], ["d", "done", "waiting", "waiting"]);
 });
 
-test("whoever asks for runs is given what it asks for, and nothing ahead", { timeout: 60_000 }, async (context) => {
-  const { engine, watcher } = await openLossyStage(context, common());
-  const keys = Array.from({ length: 300 }, (_, n) => `k${n}`);
-  await engine.submit(Array.from([...keys, ...keys, ...keys], (key) => ({ ...entry, key, queueLimit: 1_000 })));
-  const wish = { ...oneClaim, max: 16, items: 2 };
-  for (let turn = 0; turn < 10; turn += 1) {
-    const grants = await engine.claim({ ...wish, signal: AbortSignal.timeout(WITHIN_MS) });
-    await engine.settle(
-      grants.map(({ lease, item }) => ({ lease, ended: done(item.id), ending: { type: "done" } }) as const),
-    );
-  }
-  const { rows } = await watcher.query<{ leased: string; ahead: string }>(
-    "SELECT count(*) FILTER (WHERE state = 2) AS leased, max(ahead) AS ahead FROM baton.key",
+test("workers whose connections die all the time keep the order of every key", { timeout: 60_000 }, async (context) => {
+  const { url, way, watcher } = await openLossyStage(context, common());
+  const KEYS = 20;
+  const EACH = 100;
+  const begun = new Map<string, number>();
+  const early: string[] = [];
+  const batons = [await connect(url), await connect(way.url)];
+  const queues = batons.map((baton) => baton.queue<number>("lines"));
+  await queues[0]?.submitMany(
+    Array.from({ length: KEYS * EACH }, (_, n) => ({ key: `k${n % KEYS}`, payload: Math.floor(n / KEYS) })),
   );
-  assert.deepEqual(rows, [{ leased: "0", ahead: "0" }]);
+  const workers = queues.map((queue) =>
+    queue.work(
+      ({ key, payload }) => {
+        const next = begun.get(key) ?? 0;
+        if (payload > next) early.push(`${payload} of ${key} began before ${next}`);
+        begun.set(key, Math.max(next, payload + 1));
+      },
+      { concurrency: 16, retry: { attempts: 1_000 } },
+    ),
+  );
+  let kills = 0;
+  await until(async () => {
+    const { rowCount } = await watcher.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'baton'
+         AND query LIKE '%step%' AND (pid + $1) % 2 = 0`,
+      [kills],
+    );
+    kills += rowCount ?? 0;
+    return (await watcher.query("SELECT FROM baton.item")).rows.length === 0;
+  }, "all is done");
+  assert.ok(kills > 0);
+  await Promise.all(workers.map((worker) => worker.stop()));
+  assert.deepEqual(early, []);
+  assert.deepEqual(
+    [...begun.values()],
+    Array.from({ length: KEYS }, () => EACH),
+  );
+  const report = await queues[0]?.status();
+  assert.deepEqual([report?.waiting, report?.running, report?.dead], [0, 0, 0]);
+  await Promise.all(batons.map((baton) => baton.close()));
 });

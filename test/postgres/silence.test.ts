@@ -56,7 +56,7 @@ test("a carrier that is closed while it begins to listen", TIMEOUT, async (conte
 
 test("an engine's connection that is closed while it is prepared", TIMEOUT, async (context) => {
   const { url, begun } = await silentOn(context, "silence");
-  const link = new Link(ownConnections(url), async (client) => void (await client.query("SELECT 'silence'")));
+  const link = new Link(ownConnections(url), "baton", async (client) => void (await client.query("SELECT 'silence'")));
   const opening = assert.rejects(link.open(), { code: "CLOSED" });
   const client = await begun;
   link.close();

@@ -7,7 +7,6 @@ import type { Engine, Grant, Submission } from "../../src/engine/port.ts";
 import { openPostgresUrl } from "../../src/engines/postgres/index.ts";
 import { claim as oneClaim, entry as oneCar } from "../cars.ts";
 import { started } from "../started.ts";
-import { until } from "../kit/until.ts";
 import { PostgresDesk, refusal } from "./desk.ts";
 import { LossyWay } from "../lossy-way.ts";
 
@@ -15,10 +14,6 @@ import { LossyWay } from "../lossy-way.ts";
 const WITHIN_MS = 20_000;
 const KEYS = 3_000;
 const SLOTS = 64;
-/** More than a step answers that hands out nothing. */
-const GRANTS_BYTES = 2_000;
-/** The first connection works and the second listens. */
-const BESIDE = 3;
 
 const common = started(() => startPostgres());
 const claim = { ...oneClaim, max: SLOTS };
@@ -111,32 +106,3 @@ test("a server that leases only after its client is gone is asked again", { time
   await lost;
   assert.ok((await claimed(engine)).length > 0, "the keys are leased to nobody");
 });
-
-test("what a step beside another took ahead is given back", { timeout: 60_000 }, async (context) => {
-  const { engine, way, watcher } = await open(context, 0);
-  let isLost = false;
-  void way.lose({ word: "baton_step", connection: BESIDE, leastBytes: GRANTS_BYTES }).then(() => (isLost = true));
-  await until(async () => {
-    await engine.submit(entries(KEYS));
-    await workOff(engine);
-    const { rows } = await watcher.query("SELECT FROM baton.item");
-    assert.equal(rows.length, 0);
-    // On a busy machine a worker may not look quick.
-    return isLost;
-  }, "grants that came beside a step are lost");
-});
-
-/** By a worker that does not wait for what it settles. */
-async function workOff(engine: Engine): Promise<void> {
-  const turns = new Set<string>();
-  const settled: Promise<unknown>[] = [];
-  while (turns.size < KEYS) {
-    const grants = await claimed(engine);
-    assert.ok(grants.length > 0, `${turns.size} of ${KEYS} keys came, and then none`);
-    for (const { item } of grants) turns.add(item.key);
-    const settle = () => engine.settle(grants.map(({ lease }) => ({ lease, ending: { type: "done" } })));
-    settled.push(settle().catch(settle));
-    await new Promise(setImmediate);
-  }
-  await Promise.all(settled);
-}

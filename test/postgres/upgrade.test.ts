@@ -9,7 +9,8 @@ import { PostgresDesk } from "./desk.ts";
 /** What version 3 of the schema added. */
 const WITHOUT_RUNS = `
   ALTER TABLE baton.key DROP COLUMN covered, DROP COLUMN alone; ALTER TABLE baton.item DROP COLUMN losses, DROP COLUMN cancel;
-  ALTER TABLE baton.delayed DROP COLUMN losses;`;
+  ALTER TABLE baton.delayed DROP COLUMN losses;
+  ALTER TABLE baton.key ALTER COLUMN calm SET DEFAULT 0; UPDATE baton.key SET calm = 0, ahead = 0;`;
 
 let server: PostgresServer;
 before(async () => {
@@ -72,5 +73,8 @@ test("tables of the version before runs are upgraded under a lease, and grant ru
   await engine.declare({ queue: "cars" });
   assert.deepEqual(await engine.settle([{ lease, ended: [], ending: { type: "done" } }]), ["settled"]);
   const [grant] = await engine.claim({ ...claim, items: 5, signal });
+  // Whoever is still connected from before is not allowed to begin what no lease covers.
+  const { rows } = await server.query("SELECT FROM baton.key WHERE calm < 9007199254740991", url);
+  assert.equal(rows.length, 0);
   assert.deepEqual([grant?.item.id, grant?.behind?.map(({ id }) => id), grant?.item.losses], ["b", ["c"], undefined]);
 });

@@ -17,7 +17,7 @@ const store: Store = {
   isOrdered: false,
   comesWhenAsked: false,
   startsAhead: false,
-  asksOnce: true,
+  asksOnce: false,
   looseTimes: [],
   unitMs: 1_200,
   lateMs: 30,

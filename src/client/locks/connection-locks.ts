@@ -1,4 +1,4 @@
-import { BatonError, Closed, isAway, SessionLost, show } from "../../domain/errors.ts";
+import { Closed, isAway, SessionLost } from "../../domain/errors.ts";
 import { checkOptions } from "../../domain/options.ts";
 import type { LockReport } from "../../locks/port.ts";
 import type { LockContext } from "./context.ts";
@@ -18,11 +18,10 @@ import {
   SESSION_OPTIONS,
   type SessionOptions,
 } from "./options.ts";
-import { atMost, Patience, UNANSWERED_MS, until, waitFor } from "./patience.ts";
+import { answer, atMost, UNANSWERED_MS, waitFor } from "./patience.ts";
 import type { Taken, Taker } from "./taker.ts";
+import { unanswered } from "./unanswered.ts";
 
-/** A try that gets no answer for so long has failed. */
-const TRY_MS = 5_000;
 /** Before a wait is begun anew under a new session: a share of the lease, at most so long, so that trouble that stays does not spin. */
 const AGAIN_SHARE = 1 / 12;
 const LONGEST_AGAIN_MS = 1_000;
@@ -82,19 +81,8 @@ export class ConnectionLocks implements Taker {
   /** Under the shared session of this lease. Whoever gives up is free to go, also when the store does not answer. */
   async take(name: string, leaseMs: number, settings: LockSettings): Promise<Taken> {
     const taking = this.#take(name, leaseMs, settings);
-    const { clock } = this.#context;
-    using patience = new Patience(clock, Math.max(settings.waitMs, TRY_MS), settings.signal);
-    const late = new AbortController();
-    const giveUp = (): void => void clock.setTimer(UNANSWERED_MS, () => late.abort());
-    patience.signal.addEventListener("abort", giveUp);
-    if (patience.signal.aborted) giveUp();
-    const taken = await until(taking, late.signal);
+    const taken = await answer(this.#context.clock, settings, taking, ({ held }) => held[Symbol.asyncDispose]());
     if (taken !== undefined) return taken;
-    // It may come yet, with nobody there to use it.
-    taking.then(
-      ({ held }) => held[Symbol.asyncDispose](),
-      () => undefined,
-    );
     settings.signal?.throwIfAborted();
     throw unanswered(name);
   }
@@ -184,11 +172,4 @@ export class ConnectionLocks implements Taker {
       this.#openings.delete(opening);
     }
   }
-}
-
-function unanswered(name: string): BatonError {
-  return new BatonError(
-    "STORE_UNAVAILABLE",
-    `The store did not answer in time, so lock ${show(name)} was not acquired. Try again when the store can be reached.`,
-  );
 }

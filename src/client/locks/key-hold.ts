@@ -7,7 +7,8 @@ import type { Shared } from "../shared.ts";
 import { Heartbeat, type Loss } from "./heartbeat.ts";
 import { type HeldLock, Hold, type HoldKeeper } from "./hold.ts";
 import { LockBusy } from "./lock-busy.ts";
-import { keepAlive, Patience } from "./patience.ts";
+import { answer, keepAlive, Patience } from "./patience.ts";
+import { unanswered } from "./unanswered.ts";
 
 export interface HoldOptions {
   /** Instead of the queue's. */
@@ -32,7 +33,15 @@ export async function holdKey(
   using patience = new Patience(shared.clock, waitMs, signal);
   let keeper: KeyKeeper | undefined;
   const lost = (): void => keeper?.doubt();
-  const lease = await shared.engine.hold({ ...request, signal: patience.signal, lost });
+  const holding = shared.engine.hold({ ...request, signal: patience.signal, lost }).then((lease) => ({ lease }));
+  const answered = await answer(shared.clock, { waitMs, signal }, holding, async (late) => {
+    if (late.lease !== undefined) await shared.engine.settle([{ lease: late.lease, ending: { type: "release" } }]);
+  });
+  if (answered === undefined) {
+    signal?.throwIfAborted();
+    throw unanswered(`${queue}/${key}`);
+  }
+  const { lease } = answered;
   if (lease !== undefined) {
     keeper = new KeyKeeper(shared, lease, leaseMs);
     return keeper.hold;

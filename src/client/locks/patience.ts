@@ -2,6 +2,8 @@ import type { Clock, Timer } from "../../domain/clock.ts";
 
 /** A store that is away must not hold on to whoever has given up: it has so long to answer. */
 export const UNANSWERED_MS = 1_000;
+/** A try that gets no answer for so long has failed. */
+const TRY_MS = 5_000;
 /** Any long time will do: the timer only keeps the process alive. */
 const KEEP_ALIVE_MS = 2 ** 30;
 
@@ -101,6 +103,26 @@ export async function until<T>(something: Promise<T>, signal: AbortSignal): Prom
   } finally {
     if (give !== undefined) signal.removeEventListener("abort", give);
   }
+}
+
+/**
+ * What a store gives to somebody who waits for it. Undefined: he has given up, or his time is over, and the store has still not answered. What comes
+ * later finds nobody there to use it, and is let go of.
+ */
+export async function answer<T extends object>(
+  clock: Clock,
+  { waitMs, signal }: { readonly waitMs: number; readonly signal?: AbortSignal | undefined },
+  something: Promise<T>,
+  letGo: (late: T) => Promise<unknown>,
+): Promise<T | undefined> {
+  using patience = new Patience(clock, Math.max(waitMs, TRY_MS), signal);
+  const late = new AbortController();
+  const giveUp = (): void => void clock.setTimer(UNANSWERED_MS, () => late.abort());
+  patience.signal.addEventListener("abort", giveUp);
+  if (patience.signal.aborted) giveUp();
+  const given = await until(something, late.signal);
+  if (given === undefined) something.then(letGo).catch(() => undefined);
+  return given;
 }
 
 /** Waits for something, but no longer than this. How it ends does not matter. */

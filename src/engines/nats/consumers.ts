@@ -38,17 +38,21 @@ export function consumerConfig(name: string, filter: string, paused = false): Co
   };
 }
 
+export interface EnsuredConsumer {
+  readonly consumer: ConsumerInfo;
+  /** By this very call, or by another one at the same time. */
+  readonly isNew: boolean;
+}
+
 /** Any number of processes may do so at once: one makes it, and all compare it. */
-export async function ensureConsumer(js: JetStream, stream: string, config: ConsumerConfig): Promise<ConsumerInfo> {
+export async function ensureConsumer(js: JetStream, stream: string, config: ConsumerConfig): Promise<EnsuredConsumer> {
   const name = config.durable_name;
-  const found =
-    (await js.consumerInfo(stream, name)) ??
-    (await js.createConsumer(stream, config)) ??
-    (await js.consumerInfo(stream, name));
+  const known = await js.consumerInfo(stream, name);
+  const found = known ?? (await js.createConsumer(stream, config)) ?? (await js.consumerInfo(stream, name));
   // Somebody deletes what is being made; or in a cluster not every server knows of it yet.
   if (found === undefined) throw new Lost(`${stream}.${name}`);
   const wrong = unusable(found.config, config);
-  if (wrong.length === 0) return found;
+  if (wrong.length === 0) return { consumer: found, isNew: known === undefined };
   throw new BatonError(
     "STORE_UNAVAILABLE",
     `The consumer ${name} of stream ${stream} exists, but was not made for Baton: ${wrong.join("; ")}. Nothing was changed. ` +

@@ -25,7 +25,8 @@ import { QueueRoom } from "./queue-room.ts";
 import { NatsRegister } from "./register.ts";
 import { repairsOf, scanStore } from "./repairs.ts";
 import { Lost, NotServed, Requests, SwitchedOff } from "./requests.ts";
-import { declareQueue, pauseQueue, type QueueRecord, readQueue, StreamClosed } from "./setup.ts";
+import { pauseQueue } from "./pauses.ts";
+import { declareQueue, type QueueRecord, readQueue, StreamClosed } from "./setup.ts";
 import { lastToken, Subjects } from "./subjects.ts";
 import type { Wire } from "./wire.ts";
 
@@ -238,7 +239,7 @@ export class NatsEngine implements port.Engine {
         return;
       }
       const restore = (): Promise<boolean> => this.#keeper.restoreConsumers(queue);
-      await this.#js.again(() => pauseQueue(this.#js, this.#subjects, queue, paused, restore));
+      await this.#js.again(() => pauseQueue({ js: this.#js, subjects: this.#subjects, queue }, paused, restore));
       room.knowPaused(paused);
     });
   }

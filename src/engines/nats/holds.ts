@@ -59,8 +59,8 @@ class WaitingHold {
   readonly #key: string;
   #wish: Wish | undefined;
   #life: { stop(): void } | undefined;
-  /** The last look failed because the server is away, or its reply was lost. */
-  isTroubled = false;
+  /** Why the last look failed: the server is away, or its reply was lost. */
+  #trouble: Error | undefined;
 
   constructor(parts: HoldParts, request: HoldRequest, key: string) {
     this.#parts = parts;
@@ -68,28 +68,34 @@ class WaitingHold {
     this.#key = key;
   }
 
+  get isTroubled(): boolean {
+    return this.#trouble !== undefined;
+  }
+
   async look(): Promise<Lease | undefined> {
     try {
       const wish = await this.#living();
       const lease = await this.#parts.leases.hold(this.#key, wish, "wait");
-      this.isTroubled = false;
+      this.#trouble = undefined;
       return lease;
     } catch (error) {
       if (!(error instanceof Lost) && !(error instanceof OutcomeUnknown)) throw this.#left(asError(error));
-      this.isTroubled = true;
+      this.#trouble = error;
       return undefined;
     }
   }
 
-  /** What was handed over in this moment is still returned. */
+  /** What was handed over in this moment is still returned. While the server is away, nobody can say that somebody else has the key. */
   async leave(): Promise<Lease | undefined> {
-    if (this.#wish === undefined) return undefined;
+    const { closing, leases } = this.#parts;
     try {
-      return await this.#parts.leases.hold(this.#key, this.#wish, "leave");
+      if (this.#wish !== undefined) return await leases.hold(this.#key, this.#wish, "leave");
+      if (this.#trouble !== undefined) throw this.#trouble;
     } catch (error) {
-      this.#left(asError(error));
-      return undefined;
+      const left = this.#left(asError(error));
+      if (!closing.aborted) throw left;
     }
+    return undefined;
   }
 
   stop(): void {

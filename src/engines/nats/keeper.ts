@@ -15,6 +15,7 @@ import { tellAll } from "./losses.ts";
 import type { StoreSettings } from "./options.ts";
 import { Lost } from "./requests.ts";
 import { type DeletionParts, waitUntilOpen } from "./deletion.ts";
+import { alignPauses } from "./pauses.ts";
 import { consumersOf, isClosed, type QueueRecord, readQueue, setUpQueue, setUpShared, StreamClosed } from "./setup.ts";
 import type { Subjects } from "./subjects.ts";
 import type { Wire } from "./wire.ts";
@@ -91,7 +92,7 @@ export class Keeper {
   async setUpQueue(queue: string, record: QueueRecord, isNew = false): Promise<readonly ConsumerInfo[]> {
     const own = this.#subjects.of(queue);
     let isMadeAnew = false;
-    const consumers = await setUpQueue(this.#js, own, record, this.#settings, async () => {
+    const ensured = await setUpQueue(this.#js, own, record, this.#settings, async () => {
       isMadeAnew = !isNew;
       if (isMadeAnew) {
         await this.#assertThere(queue);
@@ -100,8 +101,13 @@ export class Keeper {
       }
       return this.#firstSequence();
     });
-    if (isMadeAnew) await this.#assertThere(queue);
-    return consumers;
+    if (isMadeAnew) {
+      // For those who were just being given a lease.
+      tellAll(this.#wire, own);
+      await this.#assertThere(queue);
+    }
+    if (ensured.some((one) => one.isNew)) await this.#assertAsPaused(queue, record);
+    return ensured.map(({ consumer }) => consumer);
   }
 
   /** Without making anything: the queue is only looked at. */
@@ -111,6 +117,13 @@ export class Keeper {
       wanted.map(([stream, { durable_name }]) => this.#js.consumerInfo(stream, durable_name)),
     );
     return found.filter((consumer) => consumer !== undefined);
+  }
+
+  /** The record was read before consumers were made as it says: the queue may have been paused since, or resumed. */
+  async #assertAsPaused(queue: string, { paused }: QueueRecord): Promise<void> {
+    const record = await readQueue(this.#js, this.#subjects, queue);
+    if (record === undefined || record.paused === paused) return;
+    await alignPauses({ js: this.#js, subjects: this.#subjects, queue });
   }
 
   /** The stream was found closed. Returns when the queue is in use again, or deleted. */

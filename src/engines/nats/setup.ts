@@ -1,9 +1,9 @@
 /** Streams and consumers: made when they are first needed, compared when they exist, never changed. */
-import { BatonError, LevelsDiffer, QueueMissing } from "../../domain/errors.ts";
+import { BatonError, LevelsDiffer } from "../../domain/errors.ts";
 import { checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
 import { ownJson, textOfBytes } from "./own-json.ts";
-import { consumerConfig, differ, ensureConsumer, FOR_EVER } from "./consumers.ts";
-import type { ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo } from "./api-types.ts";
+import { consumerConfig, differ, ensureConsumer, type EnsuredConsumer } from "./consumers.ts";
+import type { ConsumerConfig, StreamConfig, StreamInfo } from "./api-types.ts";
 import type { Stored } from "./api-replies.ts";
 import { Damaged } from "./damage.ts";
 import type { JetStream } from "./jetstream.ts";
@@ -65,7 +65,7 @@ export async function setUpQueue(
   record: QueueRecord,
   settings: StoreSettings,
   first: () => Promise<number>,
-): Promise<readonly ConsumerInfo[]> {
+): Promise<readonly EnsuredConsumer[]> {
   const config = streamConfig(subjects.stream, [subjects.all], "workqueue", false, settings);
   const assertOpen = (found: StreamInfo): void => {
     if (isClosed(found, subjects)) throw new StreamClosed(subjects.stream);
@@ -143,38 +143,6 @@ export function recordIn(queue: string, stored: Stored): QueueRecord {
     return readRecord(stored.data);
   } catch (error) {
     throw new Damaged(`The record of queue ${queue}`, stored, error);
-  }
-}
-
-/** @param restore makes anew what of the queue is gone */
-export async function pauseQueue(
-  js: JetStream,
-  subjects: Subjects,
-  queue: string,
-  paused: boolean,
-  restore: () => Promise<unknown>,
-): Promise<void> {
-  const own = subjects.of(queue);
-  for (;;) {
-    const stored = await js.last(subjects.shared, subjects.queueRecord(queue));
-    if (stored === undefined) return;
-    const record = recordIn(queue, stored);
-    if (record.deletion?.step === "deleted") throw new QueueMissing(queue);
-    // Whoever deletes it must find the record as it wrote it, or does not delete it.
-    if (record.deletion !== undefined) throw new Lost(own.stream);
-    const done = await Promise.all(
-      record.levels.map((_, level) => js.pauseConsumer(own.stream, own.readyConsumer(level), paused ? FOR_EVER : 0)),
-    );
-    if (done.includes(false)) {
-      await restore();
-      throw new Lost(own.stream);
-    }
-    // Written last: whoever hears of it finds the consumers as it says.
-    const result = await js.put(subjects.queueRecord(queue), JSON.stringify({ ...record, paused }), {
-      expect: stored.sequence,
-      rollup: true,
-    });
-    if (!result.refused) return;
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from "../../domain/clock.ts";
-import type { Connection, Connections } from "./link.ts";
+import type { Connections } from "./link.ts";
+import { PostgresWake } from "./wake.ts";
 
 /** What is said between handles. Numbers of queues and handles are the store's. */
 export type Signal =
@@ -18,87 +19,57 @@ export type Signal =
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
 
-/** The connection that listens. It does nothing else, so that nobody is kept waiting by what another hears. */
+/** Listens on a connection that does nothing else, so that nobody is kept waiting by what another hears. */
 export class Bell {
-  readonly #connections: Connections;
+  readonly #wake: PostgresWake;
   readonly #clock: Clock;
   readonly #channel: string;
   readonly #heard: (signal: Signal) => void;
-  readonly #missed: () => void;
-  #connection: Connection | undefined;
   #pauseMs = FIRST_PAUSE_MS;
-  readonly #closing = new AbortController();
+  #isDeaf = true;
+  #closed = false;
 
-  constructor(
-    connections: Connections,
-    clock: Clock,
-    channel: string,
-    heard: (signal: Signal) => void,
-    missed: () => void,
-  ) {
-    this.#connections = connections;
+  constructor(connections: Connections, clock: Clock, channel: string, heard: (signal: Signal) => void) {
+    this.#wake = new PostgresWake(connections);
     this.#clock = clock;
     this.#channel = channel;
     this.#heard = heard;
-    this.#missed = missed;
   }
 
   /** Nobody hears anything meanwhile: whoever waits must look by himself more often. */
   get isDeaf(): boolean {
-    return this.#connection === undefined;
+    return this.#isDeaf;
   }
 
-  /** Resolves when it listens; when it cannot, it goes on trying. */
-  async listen(): Promise<void> {
-    const { signal } = this.#closing;
-    let made: Connection | undefined;
-    const cutOff = (): void => made?.release(true);
-    signal.addEventListener("abort", cutOff, { once: true });
+  /**
+   * Resolves when it listens; when it cannot, it goes on trying: that nothing can be done is said by the calls that try.
+   * @param missed called when it listens again, after it could not
+   */
+  async listen(missed: () => void): Promise<void> {
+    const heard = (payload: string): void => {
+      const signal = readSignal(payload);
+      if (signal !== undefined) this.#heard(signal);
+    };
+    const again = (): void => {
+      this.#isDeaf = false;
+      missed();
+    };
+    const deaf = (): void => void (this.#isDeaf = true);
     try {
-      made = await this.#connections.connect(signal);
-      signal.throwIfAborted();
-      const { client } = made;
-      const lost = (): void => this.#lost(made);
-      client.on("error", lost);
-      client.on("end", lost);
-      client.on("notification", ({ payload }) => {
-        const heard = readSignal(payload ?? "");
-        if (heard !== undefined) this.#heard(heard);
-      });
-      await client.query(`LISTEN ${this.#channel}`);
-      this.#connection = made;
-      this.#pauseMs = FIRST_PAUSE_MS;
+      await this.#wake.listen(this.#channel, heard, again, deaf);
+      this.#isDeaf = false;
     } catch {
-      // That nothing can be heard breaks nothing; that nothing can be done is said by the calls that try.
-      made?.release(true);
-      this.#later();
-    } finally {
-      signal.removeEventListener("abort", cutOff);
+      this.#clock.setTimer(this.#pauseMs, () => {
+        if (!this.#closed) void this.listen(missed).then(() => (this.#isDeaf ? undefined : missed()));
+      });
+      this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
     }
   }
 
   close(): void {
-    this.#closing.abort();
-    this.#connection?.release(true);
-    this.#connection = undefined;
-  }
-
-  #lost(connection: Connection | undefined): void {
-    if (connection === undefined || this.#connection !== connection) return;
-    this.#connection = undefined;
-    connection.release(true);
-    this.#later();
-  }
-
-  #later(): void {
-    if (this.#closing.signal.aborted) return;
-    this.#clock.setTimer(this.#pauseMs, () => {
-      if (this.#closing.signal.aborted) return;
-      void this.listen().then(() => {
-        if (!this.isDeaf) this.#missed();
-      });
-    });
-    this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
+    this.#closed = true;
+    this.#isDeaf = true;
+    void this.#wake.close();
   }
 }
 

@@ -1,12 +1,9 @@
 import type { Clock } from "../../domain/clock.ts";
-import type { ClaimRequest, Grant, Lease } from "../../engine/port.ts";
-import { Ahead } from "./ahead.ts";
+import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import { bigints } from "./arrays.ts";
 import type { Row } from "./link.ts";
 import type { DeclaredQueue } from "./queues.ts";
 import { integer, optionalInteger } from "./rows.ts";
-import { MOST_CARRIED } from "./run-ahead.ts";
-import { Trains } from "./trains.ts";
 
 /** A claim that waits for work. */
 export interface WaitingClaim {
@@ -26,11 +23,8 @@ export interface AskedFor {
   readonly wakesLast: boolean;
 }
 
-export const NO_CLAIM: AskedFor = {
-  values: [null, null, 0, 0, 0, 0, null, false, false, 0, 1],
-  saysAsleep: false,
-  wakesLast: false,
-};
+/** Where nobody asks. */
+export const NO_CLAIM: AskedFor["values"] = [null, null, 0, 0, 0, 0, null, false, false, 1];
 
 /** How often a look begins further back than the last ones found something. */
 const BACK_LOOK_EVERY_MS = 250;
@@ -84,7 +78,6 @@ class Beginnings {
     return this.#far;
   }
 
-  /** For a look beside another one: it neither goes back nor tells anything. */
   get near(): Places {
     return this.#near;
   }
@@ -119,15 +112,11 @@ export class QueueClaims {
   #strict = 0;
   #passedMs = FIRST_PASSED_MS;
   readonly #beginnings: Beginnings;
-  /** What was handed out before it was asked for. */
-  readonly ahead: Ahead;
-  readonly trains: Trains = new Trains();
 
-  constructor(queue: DeclaredQueue, clock: Clock, giveBack: (leases: readonly Lease[]) => void) {
+  constructor(queue: DeclaredQueue, clock: Clock) {
     this.queue = queue;
     this.#clock = clock;
     this.#beginnings = new Beginnings(queue.levels.length);
-    this.ahead = new Ahead(clock, giveBack);
   }
 
   get size(): number {
@@ -161,8 +150,9 @@ export class QueueClaims {
     this.look = true;
   }
 
+  /** The first for which nobody is looking. */
   get first(): WaitingClaim | undefined {
-    return this.#waiting[0];
+    return this.#waiting.find(({ looking }) => !looking);
   }
 
   add(claim: WaitingClaim): void {
@@ -182,10 +172,11 @@ export class QueueClaims {
     return this.#waiting.includes(claim);
   }
 
-  /** Whoever waits should know why nothing comes; they ask again. */
+  /** Whoever waits should know why nothing comes; they ask again. Another look that is under way has an answer of its own. */
   fail(error: unknown): void {
     this.asleep = false;
     for (const claim of this.all()) {
+      if (claim.looking) continue;
       this.remove(claim);
       claim.reject(error);
     }
@@ -195,18 +186,16 @@ export class QueueClaims {
     return [...this.#waiting];
   }
 
-  /** Nobody may be waiting for it: then nobody goes to sleep over it either. */
-  asked(claim: WaitingClaim | undefined, request: ClaimRequest, ordered: number, isBeside: boolean): AskedFor {
-    const { worker, leaseMs, patienceMs, items = 1 } = request;
-    const most = (claim?.request.max ?? 0) + ordered;
+  /** @param isBeside beside another look: this one neither begins further back nor says that somebody sleeps */
+  asked({ request }: WaitingClaim, isBeside: boolean): AskedFor {
+    const { worker, max, leaseMs, patienceMs, items = 1 } = request;
     const patience = Math.min(Math.ceil(patienceMs), Number.MAX_SAFE_INTEGER);
     const { near } = this.#beginnings;
     const bounds = bigints(isBeside ? near : this.#beginnings.next(this.#clock.monotonic(), this.asleep));
-    const saysAsleep = claim !== undefined && !this.asleep;
-    const wakesLast = claim !== undefined && this.asleep && this.size === 1;
-    const carry = this.ahead.isQuickFor(request) ? MOST_CARRIED : 0;
-    const who = [this.queue.id, worker, most, Math.ceil(leaseMs), patience, this.#strict, bounds];
-    return { values: [...who, saysAsleep, wakesLast, carry, items], saysAsleep, wakesLast };
+    const saysAsleep = !this.asleep && !isBeside;
+    const wakesLast = this.asleep && this.size === 1;
+    const who = [this.queue.id, worker, max, Math.ceil(leaseMs), patience, this.#strict, bounds];
+    return { values: [...who, saysAsleep, wakesLast, items], saysAsleep, wakesLast };
   }
 
   /** From the rows that tell what the next claim should know. Milliseconds until something is due; -1: nothing will be; -2: not asked. */

@@ -1,5 +1,6 @@
-import type { Clock, Timer } from "../../domain/clock.ts";
-import type { Link, Row } from "./link.ts";
+import type { Timer } from "../../domain/clock.ts";
+import type { Handle } from "./handle.ts";
+import type { Row } from "./link.ts";
 import { flag, integer } from "./rows.ts";
 
 /** A busy queue asks this often whether anything has become due. */
@@ -9,31 +10,25 @@ const AGAIN_MS = 5;
 /** A server that could not be asked is asked again after so long. */
 const FAILED_AGAIN_MS = 250;
 
-export interface DueParts {
-  readonly link: Link;
-  readonly clock: Clock;
-  readonly schema: string;
-  readonly me: number;
-  /** Something may have come to a queue, and ended there; others were told, or not. */
-  readonly came: (queue: number, rung: boolean) => void;
-  /** And leases may have run out in it. */
-  readonly swept: (queue: number) => void;
-  /** There is something to do. */
-  readonly nudge: () => void;
+export interface DueEvents {
+  /** Leases may have run out in the queue. */
+  swept(queue: number): void;
   /** It could not be done. */
-  readonly failed: () => void;
+  failed(): void;
 }
 
 /** What happens because time passes: when it is next, and that somebody looks then. */
 export class Due {
-  readonly #parts: DueParts;
+  readonly #handle: Handle;
+  readonly #events: DueEvents;
   #timer: Timer | undefined;
   #isNow = false;
   #askedAt = -Infinity;
   #closed = false;
 
-  constructor(parts: DueParts) {
-    this.#parts = parts;
+  constructor(handle: Handle, events: DueEvents) {
+    this.#handle = handle;
+    this.#events = events;
   }
 
   /** Somebody should look. */
@@ -49,56 +44,54 @@ export class Due {
   in(ms: number): void {
     if (ms < 0 || this.#closed) return;
     this.#timer?.cancel();
-    this.#timer = this.#parts.clock.setTimer(Math.max(ms, AGAIN_MS), () => {
+    this.#timer = this.#handle.clock.setTimer(Math.max(ms, AGAIN_MS), () => {
       this.#timer = undefined;
       this.#isNow = true;
-      this.#parts.nudge();
+      this.#handle.lane.nudge();
     });
   }
 
   /** A step that is under way anyway should ask. */
   shouldAsk(): boolean {
-    const now = this.#parts.clock.monotonic();
+    const now = this.#handle.clock.monotonic();
     if (now - this.#askedAt < ASK_EVERY_MS) return false;
     this.#askedAt = now;
     return true;
   }
 
   async ask(): Promise<void> {
-    const { link, schema } = this.#parts;
-    const [row] = await link.query("baton_due_in", `SELECT ${schema}.due_in()`, []);
+    const [row] = await this.#handle.link.call("due_in");
     this.in(row === undefined ? -1 : integer(row, 0));
   }
 
   async sweep(): Promise<void> {
-    const { link, schema, me, swept, failed } = this.#parts;
+    const { link, me } = this.#handle;
     this.#isNow = false;
     try {
       for (const name of ["sweep_delayed", "sweep_timers"]) {
-        const rows = await link.query(`baton_${name}`, `SELECT * FROM ${schema}.${name}($1)`, [me]);
+        const rows = await link.call(name, me);
         this.#tell(rows);
-        for (const row of rows) swept(integer(row, 0));
+        for (const row of rows) this.#events.swept(integer(row, 0));
       }
       await this.ask();
     } catch {
       // Whoever waits hears of it from his own look.
       this.in(FAILED_AGAIN_MS);
-      failed();
+      this.#events.failed();
     }
   }
 
   /** Before something is reported, what is due happens: nobody may wait for work, and those who had leases may be gone. */
   async catchUp(): Promise<void> {
-    const { link, schema } = this.#parts;
-    const [row] = await link.query("baton_due_in", `SELECT ${schema}.due_in()`, []);
+    const [row] = await this.#handle.link.call("due_in");
     if (row !== undefined && integer(row, 0) === 0) await this.sweep();
   }
 
   /** What was submitted in transactions that have been committed since is counted in, and takes its place if it is due. */
   async countIn(): Promise<void> {
-    const { link, schema, me } = this.#parts;
+    const { link, me } = this.#handle;
     for (;;) {
-      const rows = await link.query("baton_count_in", `SELECT * FROM ${schema}.count_in($1)`, [me]);
+      const rows = await link.call("count_in", me);
       if (rows.length === 0) return;
       this.#tell(rows);
     }
@@ -110,6 +103,10 @@ export class Due {
   }
 
   #tell(rows: readonly Row[]): void {
-    for (const row of rows) this.#parts.came(integer(row, 0), flag(row, 1));
+    for (const row of rows) {
+      this.#handle.changed(integer(row, 0), flag(row, 1));
+      // Leases that ran out may have ended an item, too.
+      this.#handle.ended(integer(row, 0), false);
+    }
   }
 }

@@ -35,18 +35,17 @@ import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
 import { bigints, doubles } from "./arrays.ts";
+import { Beside } from "./beside.ts";
 import { check } from "./check.ts";
 import { type Connections, Link, type Row } from "./link.ts";
 import { StoreFailure, UndecidedId } from "./failure.ts";
 import { checkSchema, DEFAULT_SCHEMA, type StoreOptions } from "./options.ts";
 import { PostgresRegister } from "./register.ts";
 import { flag, integer, text } from "./rows.ts";
-import { RUN_AHEAD_MS } from "./run-ahead.ts";
 import { migrate } from "./schema.ts";
 import { endedArguments, keyOf } from "./settlements.ts";
 import { PLANNING } from "./sql/functions.ts";
-import { Store } from "./store.ts";
-import type { Wake } from "../../wake/wake.ts";
+import { Store, type StoreParts } from "./store.ts";
 import { submitWithin } from "./within.ts";
 
 const REVIVED_AT_A_TIME = 500;
@@ -60,48 +59,34 @@ export class PostgresEngine implements Engine {
   readonly transactions = true;
   readonly runs = true;
   readonly #link: Link;
-  readonly #schema: string;
   readonly #me: number;
   readonly #store: Store;
   /** What locks are kept in. */
   readonly register: Register;
   readonly #locks: Locks;
 
-  private constructor(
-    link: Link,
-    beside: Link | undefined,
-    connections: Connections,
-    schema: string,
-    me: number,
-    wake: Wake | undefined,
-  ) {
-    this.#link = link;
-    this.#schema = schema;
-    this.#me = me;
-    this.#store = new Store({
-      link,
-      beside,
-      connections,
-      clock: systemClock,
-      schema,
-      me,
-      ...(wake === undefined ? {} : { wake }),
-    });
-    this.register = new PostgresRegister(this.#store, link, schema, me);
+  private constructor(parts: StoreParts) {
+    this.#link = parts.link;
+    this.#me = parts.me;
+    this.#store = new Store(parts);
+    this.register = new PostgresRegister(this.#store, parts.link, parts.me);
     this.#locks = locksOnRegister({ name: "postgres", register: this.register, newId: randomUUID });
   }
 
   static async open(connections: Connections, options: StoreOptions): Promise<PostgresEngine> {
     const schema = checkSchema(options.schema ?? DEFAULT_SCHEMA);
-    const newLink = (): Link => new Link(connections, (client) => prepare(client, schema, connections.where, options));
+    const { wake } = options;
+    const clock = systemClock;
+    const newLink = (): Link =>
+      new Link(connections, schema, (client) => prepare(client, schema, connections.where, options));
     const link = newLink();
     // What other carriers tell is told after each statement of one connection.
-    const beside = connections.areOurs && options.wake === undefined ? newLink() : undefined;
+    const beside = connections.areOurs && wake === undefined ? new Beside(newLink(), clock) : undefined;
     try {
       await link.open();
       const [row] = await link.query("baton_handle", `SELECT nextval('${schema}.number')`, []);
       const me = row === undefined ? 0 : integer(row, 0);
-      const engine = new PostgresEngine(link, beside, connections, schema, me, options.wake);
+      const engine = new PostgresEngine({ link, beside, connections, clock, me, wake });
       await engine.#store.listen();
       return engine;
     } catch (error) {
@@ -122,7 +107,7 @@ export class PostgresEngine implements Engine {
     if (submissions.some((submission) => submission.transaction !== transaction))
       throw new InvalidInput("transaction", "several", "one transaction for all submissions of a call");
     if (transaction !== undefined)
-      return await submitWithin(transaction, this.#schema, this.#store.queues, submissions);
+      return await submitWithin(transaction, this.#link.schema, this.#store.queues, submissions);
     for (const { queue } of submissions) this.#store.queues.get(queue);
     return await this.#store.lane.submit(submissions);
   }
@@ -141,38 +126,25 @@ export class PostgresEngine implements Engine {
   async renew(renewals: readonly Renewal[]): Promise<readonly RenewResult[]> {
     return await this.#call(async () => {
       const since = instant(systemClock);
-      const asked = renewals.flatMap((renewal, index) =>
-        this.#store.leases.fencesOf(renewal.lease).map((fence) => ({ renewal, fence, index })),
-      );
       const rows = await this.#renewed(renewals, [
-        bigints(asked.map(({ renewal }) => keyOf(renewal.lease))),
-        bigints(asked.map(({ fence }) => fence)),
-        bigints(asked.map(({ renewal }) => Math.ceil(renewal.leaseMs))),
-        doubles(asked.map(({ renewal }) => renewal.progress ?? null)),
-        ...endedArguments(asked.map(({ renewal }) => renewal)),
+        bigints(renewals.map(({ lease }) => keyOf(lease))),
+        bigints(renewals.map(({ lease }) => lease.fence)),
+        bigints(renewals.map(({ leaseMs }) => Math.ceil(leaseMs))),
+        doubles(renewals.map(({ progress }) => progress ?? null)),
+        ...endedArguments(renewals),
       ]);
       const results = renewals.map((): RenewResult => ({ ok: false }));
-      for (const row of rows) {
-        const one = asked[integer(row, 0) - 1];
-        if (one === undefined) continue;
-        // What somebody asked to cancel may be the item before this one.
-        const cancelRequested = flag(row, 1) && one.fence === one.renewal.lease.fence;
-        results[one.index] = { ok: true, since, cancelRequested };
-      }
+      for (const row of rows) results[integer(row, 0) - 1] = { ok: true, since, cancelRequested: flag(row, 1) };
       for (const [index, { lease }] of renewals.entries())
-        if (results[index]?.ok === false) this.#store.leases.refused(lease);
+        if (results[index]?.ok === false) this.#store.leases.over(lease);
       return results;
     });
   }
 
   async #renewed(renewals: readonly Renewal[], values: readonly unknown[]): Promise<readonly Row[]> {
-    const s = this.#schema;
     const runs = renewals.filter(({ ended }) => ended !== undefined);
-    if (runs.length === 0)
-      return await this.#link.query("baton_renew", `SELECT * FROM ${s}.renew($1, $2, $3, $4)`, values.slice(0, 4));
-    const places = Array.from({ length: 12 }, (_, index) => `$${index + 1}`).join(", ");
-    const statement = `SELECT * FROM ${s}.renew_runs(${places})`;
-    const rows = await this.#link.query("baton_renew_runs", statement, [this.#me, ...values]);
+    if (runs.length === 0) return await this.#link.call("renew", ...values.slice(0, 4));
+    const rows = await this.#link.call("renew_runs", this.#me, ...values);
     for (const { lease } of runs) this.#store.ended(this.#store.queues.known(lease.queue).id, false);
     return rows;
   }
@@ -181,10 +153,10 @@ export class PostgresEngine implements Engine {
     this.#store.assertOpen();
     for (const { lease } of settlements) keyOf(lease);
     // Of a queue that was never declared here there are no leases.
-    const isKnown = settlements.map(({ lease }) => this.#store.queues.has(lease.queue));
-    const results = await this.#store.settle(settlements.filter((_, index) => isKnown[index]));
-    let next = 0;
-    return isKnown.map((known) => (known ? (results[next++] ?? "lost") : "lost"));
+    const known = settlements.filter(({ lease }) => this.#store.queues.has(lease.queue));
+    const results = known.length === 0 ? [] : await this.#store.lane.settle(known);
+    const byLease = new Map(known.map((settlement, index) => [settlement, results[index] ?? "lost"]));
+    return settlements.map((settlement) => byLease.get(settlement) ?? "lost");
   }
 
   async find({ queue, id }: ItemRequest): Promise<ItemReport | undefined> {
@@ -208,11 +180,7 @@ export class PostgresEngine implements Engine {
   async cancel({ queue: name, id }: ItemRequest): Promise<CancelResult> {
     return await this.#call(async () => {
       const queue = await this.#store.queues.assertThere(name);
-      const [row] = await this.#link.query("baton_cancel", `SELECT * FROM ${this.#schema}.cancel($1, $2, $3)`, [
-        this.#me,
-        queue.id,
-        id,
-      ]);
+      const [row] = await this.#link.call("cancel", this.#me, queue.id, id);
       const result = row === undefined ? "missing" : text(row, 0);
       if (row !== undefined && !flag(row, 1)) this.#store.changed(queue.id, false);
       if (result === "cancelled") this.#store.ended(queue.id, false);
@@ -223,17 +191,9 @@ export class PostgresEngine implements Engine {
   async pause({ queue: name, key, paused }: PauseRequest): Promise<void> {
     await this.#call(async () => {
       const queue = await this.#store.queues.assertThere(name);
-      const [row] = await this.#link.query("baton_pause", `SELECT ${this.#schema}.pause($1, $2, $3, $4)`, [
-        this.#me,
-        queue.id,
-        key ?? null,
-        paused,
-      ]);
-      if (paused) this.#store.leases.stop(queue.id);
+      const [row] = await this.#link.call("pause", this.#me, queue.id, key ?? null, paused);
       this.#store.changed(queue.id, row?.[0] === true);
     });
-    // Other processes hear of it when they ask for more: until then they may begin what they know of.
-    if (paused && key === undefined) await pause(systemClock, RUN_AHEAD_MS);
   }
 
   async deleteQueue({ queue: name, force }: DeleteQueueRequest): Promise<boolean> {
@@ -246,14 +206,8 @@ export class PostgresEngine implements Engine {
 
   async #deleted(name: string, force: boolean): Promise<Row | undefined> {
     return await this.#call(async () => {
-      const statement = `SELECT * FROM ${this.#schema}.delete_queue($1, $2, $3, $4)`;
       try {
-        const [found] = await this.#link.query("baton_delete_queue", statement, [
-          this.#me,
-          name,
-          force,
-          DELETE_PATIENCE,
-        ]);
+        const [found] = await this.#link.call("delete_queue", this.#me, name, force, DELETE_PATIENCE);
         if (found !== undefined && found[1] === true) this.#store.deleted(integer(found, 0));
         return found;
       } catch (error) {
@@ -292,11 +246,8 @@ export class PostgresEngine implements Engine {
     for (;;) {
       const step = await this.#call(async () => {
         const queue = await this.#store.queues.assertThere(name);
-        const [row] = await this.#link.query(
-          "baton_revive",
-          `SELECT * FROM ${this.#schema}.revive($1, $2, $3, $4, $5)`,
-          [this.#me, queue.id, ids === undefined ? null : [...ids], action === "retry", upTo],
-        );
+        const chosen = ids === undefined ? null : [...ids];
+        const [row] = await this.#link.call("revive", this.#me, queue.id, chosen, action === "retry", upTo);
         if (row === undefined) throw new Error("The store answered nothing.");
         this.#store.changed(queue.id, flag(row, 2));
         return { count: integer(row, 0), last: integer(row, 1) };
@@ -308,7 +259,7 @@ export class PostgresEngine implements Engine {
   }
 
   async check(): Promise<readonly Finding[]> {
-    const findings = await this.#call(() => check(this.#link, this.#schema));
+    const findings = await this.#call(() => check(this.#link, this.#link.schema));
     const wake = await this.#store.wakeFinding();
     return wake === undefined ? findings : [...findings, wake];
   }

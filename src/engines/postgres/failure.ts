@@ -1,6 +1,6 @@
 import { BatonError, OutcomeUnknown } from "../../domain/errors.ts";
 import { isError } from "../../domain/realms.ts";
-import { QUEUE_GONE, RUNS_AHEAD } from "./sql/functions.ts";
+import { QUEUE_GONE } from "./sql/functions.ts";
 
 /** A failure of the server, or of the way to it. */
 export class StoreFailure extends BatonError {}
@@ -58,13 +58,6 @@ export function isLostConnection(error: unknown): boolean {
 export function isWorthRepeating(error: unknown): boolean {
   const state = sqlState(error);
   return state === SERIALIZATION_FAILURE || state === DEADLOCK_DETECTED;
-}
-
-/** The number of the key of which somebody may have begun more than the store knows. Nothing was changed. */
-export function keyThatRunsAhead(error: unknown): number | undefined {
-  if (sqlState(error) !== RUNS_AHEAD) return undefined;
-  const detail: unknown = isError(error) ? Reflect.get(error, "detail") : undefined;
-  return Number(detail);
 }
 
 /** The number of the queue that was deleted. Nothing was changed. */

@@ -11,13 +11,11 @@ const AT_A_TIME = 1_000;
 export class Forgetting {
   readonly #link: Link;
   readonly #clock: Clock;
-  readonly #schema: string;
   #nextAt = 0;
 
-  constructor(link: Link, clock: Clock, schema: string) {
+  constructor(link: Link, clock: Clock) {
     this.#link = link;
     this.#clock = clock;
-    this.#schema = schema;
   }
 
   async forgetNowAndThen(): Promise<void> {
@@ -25,7 +23,7 @@ export class Forgetting {
     if (now < this.#nextAt) return;
     this.#nextAt = now + EVERY_MS;
     try {
-      const [row] = await this.#link.query("baton_forget", `SELECT ${this.#schema}.forget($1)`, [AT_A_TIME]);
+      const [row] = await this.#link.call("forget", AT_A_TIME);
       if (row !== undefined && integer(row, 0) === AT_A_TIME) this.#nextAt = this.#clock.monotonic() + MORE_MS;
     } catch {
       // What is not forgotten now is forgotten later.

@@ -1,10 +1,9 @@
-import { type Clock, instant } from "../../domain/clock.ts";
+import { instant } from "../../domain/clock.ts";
 import type { HoldRequest, Lease } from "../../engine/port.ts";
 import { answered } from "./answered.ts";
 import type { Due } from "./due.ts";
-import type { Lane } from "./lane.ts";
+import type { Handle } from "./handle.ts";
 import type { Leases } from "./leases.ts";
-import type { Link } from "./link.ts";
 import type { DeclaredQueue } from "./queues.ts";
 import { integer } from "./rows.ts";
 
@@ -21,35 +20,25 @@ interface WaitingHold extends Wanted {
   look: boolean;
 }
 
-export interface HoldsParts {
-  readonly link: Link;
-  readonly clock: Clock;
-  readonly schema: string;
-  readonly me: number;
-  readonly lane: Lane;
-  readonly leases: Leases;
-  readonly due: Due;
-  /** Somebody waits from now on. */
-  readonly waits: () => void;
-  /** A key of the queue is free; others were told, or not. */
-  readonly changed: (queue: number, rung: boolean) => void;
-}
-
 /** Holds, and those that wait for their key. */
 export class Holds {
-  readonly #parts: HoldsParts;
+  readonly #handle: Handle;
+  readonly #leases: Leases;
+  readonly #due: Due;
   readonly #waiting = new Set<WaitingHold>();
   /** Waited for no longer, whose marks are still in the store. */
   readonly #givenUp: Wanted[] = [];
   #closed = false;
 
-  constructor(parts: HoldsParts) {
-    this.#parts = parts;
+  constructor(handle: Handle, leases: Leases, due: Due) {
+    this.#handle = handle;
+    this.#leases = leases;
+    this.#due = due;
   }
 
   /** Resolves when it has the key, or with nothing when nobody waits for it any more. */
   async hold(queue: DeclaredQueue, request: HoldRequest): Promise<Lease | undefined> {
-    const { lane, waits } = this.#parts;
+    const { lane } = this.#handle;
     const lease = await lane.call(() => this.#try(queue, request, !request.signal.aborted));
     if (lease !== undefined) return lease;
     if (request.signal.aborted) {
@@ -66,7 +55,7 @@ export class Holds {
       const answers = answered(request.signal, giveUp, { resolve, reject });
       const waiting: WaitingHold = { queue, request, ...answers, trying: false, look: true };
       this.#waiting.add(waiting);
-      waits();
+      this.#handle.waits();
       lane.nudge();
     });
   }
@@ -113,7 +102,7 @@ export class Holds {
         this.#waiting.delete(hold);
         await this.#giveUpMark(hold);
         hold.resolve(undefined);
-      } else await this.#parts.due.ask();
+      } else await this.#due.ask();
     } catch (error) {
       this.#waiting.delete(hold);
       hold.reject(error);
@@ -123,32 +112,21 @@ export class Holds {
   }
 
   async #try(queue: DeclaredQueue, request: HoldRequest, waits: boolean): Promise<Lease | undefined> {
-    const { link, clock, schema, me, leases } = this.#parts;
+    const { link, clock, me } = this.#handle;
     const { key, worker, leaseMs, lost } = request;
     const since = instant(clock);
-    const [row] = await link.query("baton_hold", `SELECT * FROM ${schema}.hold($1, $2, $3, $4, $5, $6)`, [
-      me,
-      queue.id,
-      key,
-      worker,
-      Math.ceil(leaseMs),
-      waits,
-    ]);
+    const [row] = await link.call("hold", me, queue.id, key, worker, Math.ceil(leaseMs), waits);
     if (row === undefined) return undefined;
     const lease = { queue: queue.name, key, fence: integer(row, 1), since, handle: integer(row, 0) };
-    leases.took(lease, lost);
+    this.#leases.took(lease, lost);
     return lease;
   }
 
   /** A mark that cannot be removed now costs its key a moment, once. */
   async #giveUpMark({ queue, request }: Wanted): Promise<void> {
-    const { link, schema, me, changed } = this.#parts;
+    const { link, me, changed } = this.#handle;
     try {
-      const [row] = await link.query("baton_want_no_more", `SELECT ${schema}.want_no_more($1, $2, $3)`, [
-        me,
-        queue.id,
-        request.key,
-      ]);
+      const [row] = await link.call("want_no_more", me, queue.id, request.key);
       changed(queue.id, row?.[0] !== false);
     } catch {
       // The key is free again by itself.

@@ -11,11 +11,11 @@ import type {
 import { readAttempts, soFar, withAttempts } from "../../engine/attempts.ts";
 import { readFailure } from "../../engine/stored-json.ts";
 import { payloadOf } from "./bodies.ts";
-import { givenId } from "./grants.ts";
 import type { Link, Row } from "./link.ts";
 import type { DeclaredQueue } from "./queues.ts";
 import { flag, integer, numbers, optionalInteger, optionalText, text, texts } from "./rows.ts";
 import { BLOCKED, IDLE, LEASED, NOW, READY } from "./sql/functions.ts";
+import { givenId } from "./step-answer.ts";
 
 const RECEIPT = "r.state, r.ended, r.attempt, r.result_type, r.result, r.result_bytes, r.failure, r.missing, r.tried";
 
@@ -28,15 +28,13 @@ export interface KnownOutcome {
 /** Questions about the store. They change nothing and wait for nobody. */
 export class Inspection {
   readonly #link: Link;
-  readonly #schema: string;
 
-  constructor(link: Link, schema: string) {
+  constructor(link: Link) {
     this.#link = link;
-    this.#schema = schema;
   }
 
   async queues(name: string | undefined): Promise<readonly QueueReport[]> {
-    const s = this.#schema;
+    const s = this.#link.schema;
     const rows = await this.#link.query(
       "baton_queues",
       `SELECT q.name, q.paused, q.levels, c.waiting, coalesce(c.delayed, 0), coalesce(c.running, 0), coalesce(c.dead, 0)
@@ -49,7 +47,7 @@ export class Inspection {
   }
 
   async keys(queue: DeclaredQueue, { after, limit, leased }: KeyPageRequest): Promise<readonly KeyReport[]> {
-    const s = this.#schema;
+    const s = this.#link.schema;
     const columns = `k.name, k.state, k.held, k.paused, k.waiting, k.delayed, k.worker, k.fence, k.since, k.at, k.progress, k.id, k.level, k.ord, i.attempt, i.id`;
     const item = `LEFT JOIN ${s}.item i ON k.state = ${LEASED} AND NOT k.held AND i.key = k.id AND i.level = k.level AND i.ord = k.ord`;
     const rows =
@@ -70,7 +68,7 @@ export class Inspection {
   }
 
   async dead(queue: DeclaredQueue, { after, limit }: PageRequest): Promise<readonly DeadReport[]> {
-    const s = this.#schema;
+    const s = this.#link.schema;
     const rows = await this.#link.query(
       "baton_dead",
       `SELECT id, key, level, at, attempt, submitted, failure, type, body, bytes, tried FROM ${s}.dead WHERE queue = $1
@@ -82,7 +80,7 @@ export class Inspection {
 
   /** Of those that are remembered. */
   async outcomes(queue: DeclaredQueue, ids: readonly string[]): Promise<ReadonlyMap<string, KnownOutcome>> {
-    const s = this.#schema;
+    const s = this.#link.schema;
     const rows = await this.#link.query(
       "baton_outcomes",
       `SELECT r.id, ${RECEIPT} FROM ${s}.receipt r WHERE r.queue = $1 AND r.id = ANY ($2) AND (r.expires IS NULL OR r.expires > ${NOW})
@@ -94,7 +92,7 @@ export class Inspection {
   }
 
   async find(queue: DeclaredQueue, id: string): Promise<ItemReport | undefined> {
-    const s = this.#schema;
+    const s = this.#link.schema;
     const [ended] = await this.#link.query(
       "baton_find_ended",
       `SELECT ${RECEIPT}, r.key, r.level, r.submitted FROM ${s}.receipt r

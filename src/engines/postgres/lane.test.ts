@@ -21,6 +21,9 @@ const submission: Submission = {
   keepMs: 0,
 };
 
+/** Worth a step beside another. */
+const MANY = 50;
+
 /** Notes what begins, and lets it end when it is told to. */
 class Watched implements LaneWork {
   readonly begun: string[] = [];
@@ -42,8 +45,8 @@ class Watched implements LaneWork {
     await this.#run("step", calls);
   }
 
-  async stepBeside(calls: readonly SettleCall[]): Promise<void> {
-    await this.#run("beside", calls);
+  stepBeside(leases: number, take: () => readonly SettleCall[]): Promise<void> | undefined {
+    return this.mayStepBeside && leases >= MANY ? this.#run("beside", take()) : undefined;
   }
 
   async rest(): Promise<void> {

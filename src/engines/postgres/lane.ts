@@ -1,9 +1,5 @@
 import type { Payload } from "../../domain/payload.ts";
 import type { Settlement, SettleResult, Submission, SubmitResult } from "../../engine/port.ts";
-import type { Train } from "./train.ts";
-
-/** A lease that ends, or one on which its holder has gone on. */
-export type News = Settlement | Train;
 
 /** A call that waits for its answer. */
 interface Call<I, O> {
@@ -17,7 +13,7 @@ export interface SubmitCall extends Call<readonly Submission[], readonly SubmitR
   readonly kind: "submit";
 }
 
-export interface SettleCall extends Call<readonly News[], readonly SettleResult[]> {
+export interface SettleCall extends Call<readonly Settlement[], readonly SettleResult[]> {
   readonly kind: "settle";
 }
 
@@ -35,9 +31,8 @@ export interface LaneWork {
   step(calls: readonly SettleCall[]): Promise<void>;
   /** Somebody waits who should be served now. */
   readonly hasWaiting: boolean;
-  /** Ends leases while a step is under way, on a connection of its own. */
-  stepBeside(calls: readonly SettleCall[]): Promise<void>;
-  readonly mayStepBeside: boolean;
+  /** Ends leases while a step is under way, on a connection of its own, if it is worth it. Undefined: it is not. */
+  stepBeside(leases: number, take: () => readonly SettleCall[]): Promise<void> | undefined;
   /** Nothing is left to do for the moment. */
   rest(): Promise<void>;
 }
@@ -46,13 +41,12 @@ export interface LaneWork {
 const MOST_TOGETHER = 1_000;
 /** And so much of what they carry: each byte is several times in memory until it is sent, and everybody waits for all of it. */
 const MOST_CHARACTERS = 4 * 1024 * 1024;
-/** So many leases that end are worth a step beside another: with fewer, each of the two would cost more than they gain. */
-const WORTH_A_STEP = 48;
 
 /**
  * Calls of one handle, which take effect in the order in which they were made. Those of one turn of the event loop, and those that come
- * while a transaction is under way, share the next one: group commit. Leases end independently of one another, so when many end at once,
- * two transactions do that side by side; everything else has the lane to itself.
+ * while a transaction is under way, share the next one: group commit.
+ * Leases end independently of one another, so when many end while a step is under way, another may begin beside it; everything else has the
+ * lane to itself.
  */
 export class Lane {
   readonly #work: LaneWork;
@@ -60,10 +54,9 @@ export class Lane {
   readonly #quiet: (() => void)[] = [];
   #isAwake = false;
   #isPlanned = false;
-  /** Nothing else may begin. */
-  #isAlone = false;
+  #isBusy = false;
   #isStepping = false;
-  #isBeside = false;
+  #beside: Promise<void> | undefined;
   /** Those who wait for work are served before what comes next. */
   #servesFirst = false;
 
@@ -75,7 +68,7 @@ export class Lane {
     return new Promise((resolve, reject) => this.#add({ kind: "submit", input, resolve, reject }));
   }
 
-  settle(input: readonly News[]): Promise<readonly SettleResult[]> {
+  settle(input: readonly Settlement[]): Promise<readonly SettleResult[]> {
     return new Promise((resolve, reject) => this.#add({ kind: "settle", input, resolve, reject }));
   }
 
@@ -87,12 +80,13 @@ export class Lane {
   /** Somebody waits to be served. */
   nudge(): void {
     this.#isAwake = true;
-    if (this.#isPlanned || (this.#isStepping && this.#isBeside) || this.#isAlone) return;
+    if (this.#isPlanned || (this.#isBusy && !this.#isStepping)) return;
     this.#isPlanned = true;
     // At the end of the turn: whatever else is asked for in it goes along.
     setImmediate(() => {
       this.#isPlanned = false;
-      this.#go();
+      if (this.#isBusy) this.#stepBeside();
+      else void this.#go();
     });
   }
 
@@ -107,26 +101,39 @@ export class Lane {
     this.nudge();
   }
 
-  /** Begins whatever can begin now. */
-  #go(): void {
-    if (this.#isAlone) return;
-    const kind = this.#tasks[0]?.kind;
-    const { hasWaiting } = this.#work;
-    if (kind !== undefined && kind !== "settle" && !(this.#servesFirst && hasWaiting)) {
-      if (!this.#isStepping && !this.#isBeside) void this.#alone(() => this.#next(kind));
-    } else if (!this.#isStepping) {
-      if (kind === "settle" || hasWaiting) void this.#step();
-      else if (!this.#isBeside) void this.#alone(() => this.#rest());
-    } else if (!this.#isBeside && kind === "settle" && this.#work.mayStepBeside) {
-      if (this.#gathered() >= WORTH_A_STEP) void this.#stepBeside();
+  /** Does what is asked for until nothing is left. */
+  async #go(): Promise<void> {
+    this.#isBusy = true;
+    while (this.#isAwake) {
+      const kind = this.#tasks[0]?.kind;
+      const { hasWaiting } = this.#work;
+      if (kind === "settle" || (hasWaiting && (kind === undefined || this.#servesFirst))) {
+        this.#servesFirst = false;
+        // Those who wait for work are served along with what frees keys, or else by themselves.
+        this.#isStepping = true;
+        await this.#work.step(this.#take("settle"));
+        this.#isStepping = false;
+      } else if (this.#beside !== undefined) await this.#beside;
+      else if (kind === undefined) await this.#rest();
+      else await this.#next(kind);
     }
+    this.#isBusy = false;
   }
 
-  async #alone(run: () => Promise<void>): Promise<void> {
-    this.#isAlone = true;
-    await run();
-    this.#isAlone = false;
-    if (this.#isAwake) this.#go();
+  /** One at a time, and only what could be done now. */
+  #stepBeside(): void {
+    if (!this.#isStepping || this.#beside !== undefined) return;
+    let leases = 0;
+    for (const task of this.#tasks) {
+      if (task.kind !== "settle") break;
+      leases += task.input.length;
+    }
+    this.#beside = this.#work
+      .stepBeside(leases, () => this.#take("settle"))
+      ?.finally(() => {
+        this.#beside = undefined;
+        this.#stepBeside();
+      });
   }
 
   async #next(kind: "submit" | "plain"): Promise<void> {
@@ -144,32 +151,6 @@ export class Lane {
     if (this.#tasks.length > 0 || this.#work.hasWaiting) return;
     this.#isAwake = false;
     for (const quiet of this.#quiet.splice(0)) quiet();
-  }
-
-  /** Those who wait for work are served along with what frees keys, or else by themselves. */
-  async #step(): Promise<void> {
-    this.#isStepping = true;
-    this.#servesFirst = false;
-    await this.#work.step(this.#take("settle"));
-    this.#isStepping = false;
-    this.#go();
-  }
-
-  async #stepBeside(): Promise<void> {
-    this.#isBeside = true;
-    await this.#work.stepBeside(this.#take("settle"));
-    this.#isBeside = false;
-    this.#go();
-  }
-
-  /** How many leases could end now. */
-  #gathered(): number {
-    let size = 0;
-    for (const task of this.#tasks) {
-      if (task.kind !== "settle") break;
-      size += task.input.length;
-    }
-    return size;
   }
 
   /** The first in line, as long as they are of one kind, and not too many or too large. One call is never divided: it has one answer. */
@@ -195,13 +176,13 @@ function weightOf(call: SubmitCall | SettleCall): number {
   let weight = 0;
   if (call.kind === "submit") for (const { payload } of call.input) weight += payload.body.length;
   else
-    for (const news of call.input)
-      if ("ending" in news) for (const one of [news, ...(news.ended ?? [])]) weight += resultOf(one)?.body.length ?? 0;
+    for (const { ended = [], ending } of call.input)
+      for (const one of [...ended, { ending }]) weight += resultOf(one)?.body.length ?? 0;
   return weight;
 }
 
 function itemsOf({ input }: SettleCall): number {
-  return input.reduce((sum, news) => sum + 1 + ("ending" in news ? (news.ended ?? []).length : 0), 0);
+  return input.reduce((sum, { ended = [] }) => sum + 1 + ended.length, 0);
 }
 
 function resultOf({ ending }: Pick<Settlement, "ending">): Payload | undefined {

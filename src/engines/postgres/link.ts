@@ -6,7 +6,6 @@ import {
   describeFailure,
   isLostConnection,
   isWorthRepeating,
-  keyThatRunsAhead,
   queueThatIsGone,
 } from "./failure.ts";
 
@@ -50,6 +49,7 @@ const types: NonNullable<QueryArrayConfig["types"]> = {
 
 /** One connection that statements are sent over; a new one when it is lost. */
 export class Link {
+  readonly schema: string;
   readonly #connections: Connections;
   readonly #prepare: (client: ClientBase) => Promise<void>;
   #connection: Connection | undefined;
@@ -58,19 +58,24 @@ export class Link {
   /** What the server says beside its answers, when a statement is over, and when nobody knows what became of one. */
   onNotice: (message: string) => void = () => undefined;
   onUnknown: () => void = () => undefined;
-  /** What to do before a statement is repeated that wanted to take something away from a key on which somebody runs ahead. */
-  onRunAhead: (key: number) => Promise<void> = () => Promise.resolve();
   /** What to tell whoever asked something of a queue that was deleted. */
   onQueueGone: (queue: number) => Error = (queue) => new QueueMissing(`number ${queue}`);
   onDone: () => void = () => undefined;
 
-  constructor(connections: Connections, prepare: (client: ClientBase) => Promise<void>) {
+  constructor(connections: Connections, schema: string, prepare: (client: ClientBase) => Promise<void>) {
+    this.schema = schema;
     this.#connections = connections;
     this.#prepare = prepare;
   }
 
   get where(): string {
     return this.#connections.where;
+  }
+
+  /** A function of the schema. */
+  async call(name: string, ...values: readonly unknown[]): Promise<readonly Row[]> {
+    const places = values.map((_, index) => `$${index + 1}`).join(", ");
+    return await this.query(`baton_${name}`, `SELECT * FROM ${this.schema}.${name}(${places})`, values);
   }
 
   /** Prepared under its name once per connection. Each is a transaction of its own. */
@@ -87,12 +92,6 @@ export class Link {
         if (isLostConnection(error)) {
           this.#drop(connection);
           this.onUnknown();
-        }
-        const key = keyThatRunsAhead(error);
-        if (key !== undefined) {
-          await this.onRunAhead(key);
-          repeats -= 1;
-          continue;
         }
         const gone = queueThatIsGone(error);
         if (gone !== undefined) throw this.onQueueGone(gone);

@@ -1,8 +1,11 @@
 import type { Outcome, OutcomeRequest } from "../../engine/port.ts";
 import { type Answer, answered } from "./answered.ts";
+import type { Handle } from "./handle.ts";
 import type { Inspection, KnownOutcome } from "./inspect.ts";
-import type { Lane } from "./lane.ts";
-import type { DeclaredQueue, Queues } from "./queues.ts";
+import type { DeclaredQueue } from "./queues.ts";
+
+/** What somebody sleeps over: `sleeper.kind` of the store. */
+const OUTCOMES = 1;
 
 interface WaitingOutcome extends Answer<Outcome | undefined> {
   readonly id: string;
@@ -55,30 +58,22 @@ class QueueOutcomes {
   }
 }
 
-export interface OutcomesParts {
-  readonly lane: Lane;
-  readonly queues: Queues;
-  readonly inspection: Inspection;
-  /** Somebody waits from now on. */
-  readonly waits: () => void;
-  /** Says in the store that somebody waits, or no longer. */
-  readonly say: (queue: number, waits: boolean) => Promise<void>;
-}
-
 /** Those who wait to hear how items end, in all queues. */
 export class Outcomes {
-  readonly #parts: OutcomesParts;
+  readonly #handle: Handle;
+  readonly #inspection: Inspection;
   readonly #queues = new Map<number, QueueOutcomes>();
   #closed = false;
 
-  constructor(parts: OutcomesParts) {
-    this.#parts = parts;
+  constructor(handle: Handle, inspection: Inspection) {
+    this.#handle = handle;
+    this.#inspection = inspection;
   }
 
   async outcome(queue: DeclaredQueue, request: OutcomeRequest): Promise<Outcome | undefined> {
-    const { lane, inspection, waits, say } = this.#parts;
+    const { lane, waits } = this.#handle;
     const { id } = request;
-    const first = await lane.call(() => inspection.outcomes(queue, [id]));
+    const first = await lane.call(() => this.#inspection.outcomes(queue, [id]));
     const known = first.get(id);
     if (known === undefined || known.outcome !== undefined || request.signal.aborted || this.#closed)
       return known?.outcome;
@@ -86,7 +81,7 @@ export class Outcomes {
     if (outcomes === undefined) this.#queues.set(queue.id, (outcomes = new QueueOutcomes()));
     const waiting = outcomes.wait(request);
     // It may have ended between the question and the word that somebody waits.
-    await lane.call(() => say(queue.id, true));
+    await lane.call(() => this.say(queue.id, true));
     outcomes.look = true;
     waits();
     lane.nudge();
@@ -119,15 +114,19 @@ export class Outcomes {
     for (const outcomes of this.#queues.values()) outcomes.end();
   }
 
+  /** In the store: somebody waits, or no longer. */
+  async say(queue: number, waits: boolean): Promise<void> {
+    await this.#handle.link.call("sleep", this.#handle.me, queue, OUTCOMES, waits);
+  }
+
   async #tell(queue: number, outcomes: QueueOutcomes): Promise<void> {
-    const { queues, inspection, say } = this.#parts;
     outcomes.look = false;
-    const declared = queues.byId(queue);
+    const declared = this.#handle.queues.byId(queue);
     const ids = outcomes.ids();
     if (ids.length === 0 || declared === undefined) return;
     try {
-      outcomes.tell(ids, await inspection.outcomes(declared, ids));
-      if (outcomes.size === 0) await say(queue, false);
+      outcomes.tell(ids, await this.#inspection.outcomes(declared, ids));
+      if (outcomes.size === 0) await this.say(queue, false);
     } catch (error) {
       outcomes.fail(error);
     }

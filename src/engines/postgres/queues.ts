@@ -13,15 +13,13 @@ export interface DeclaredQueue {
 /** The queues that were declared on this handle. Their numbers and levels never change; one that is deleted and made anew has another number. */
 export class Queues {
   readonly #link: Link;
-  readonly #schema: string;
   readonly #byName = new Map<string, DeclaredQueue>();
   readonly #byId = new Map<number, DeclaredQueue>();
   /** Those that were deleted. */
   readonly #missing = new Set<number>();
 
-  constructor(link: Link, schema: string) {
+  constructor(link: Link) {
     this.#link = link;
-    this.#schema = schema;
   }
 
   /** For calls that begin: one that is known to be deleted is refused. */
@@ -46,7 +44,9 @@ export class Queues {
 
   async assertThere(name: string): Promise<DeclaredQueue> {
     const queue = this.get(name);
-    const [row] = await this.#link.query("baton_there", `SELECT FROM ${this.#schema}.queue WHERE id = $1`, [queue.id]);
+    const [row] = await this.#link.query("baton_there", `SELECT FROM ${this.#link.schema}.queue WHERE id = $1`, [
+      queue.id,
+    ]);
     if (row === undefined) throw this.miss(queue.id);
     return queue;
   }
@@ -76,13 +76,13 @@ export class Queues {
   }
 
   async #load(name: string, levels: readonly string[]): Promise<DeclaredQueue> {
-    const select = `SELECT id, levels FROM ${this.#schema}.queue WHERE name = $1`;
+    const select = `SELECT id, levels FROM ${this.#link.schema}.queue WHERE name = $1`;
     for (;;) {
       const [row] = await this.#link.query("baton_queue", select, [name]);
       if (row !== undefined) return { id: integer(row, 0), name, levels: texts(row, 1) };
       await this.#link.query(
         "baton_declare",
-        `INSERT INTO ${this.#schema}.queue (name, levels) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+        `INSERT INTO ${this.#link.schema}.queue (name, levels) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
         [name, [...levels]],
       );
     }

@@ -14,15 +14,13 @@ const LAST_CHARACTER = "\u{10FFFF}";
 export class PostgresRegister implements Register {
   readonly #store: Store;
   readonly #link: Link;
-  readonly #schema: string;
   readonly #me: number;
   readonly #watches = new Map<string, Set<() => void>>();
   #said: Promise<void> | undefined;
 
-  constructor(store: Store, link: Link, schema: string, me: number) {
+  constructor(store: Store, link: Link, me: number) {
     this.#store = store;
     this.#link = link;
-    this.#schema = schema;
     this.#me = me;
   }
 
@@ -31,7 +29,7 @@ export class PostgresRegister implements Register {
     const [row] = await this.#store.lane.call(() =>
       this.#link.query(
         "baton_read_cell",
-        `SELECT name, version, value FROM ${this.#schema}.cell WHERE name = $1 AND (expires IS NULL OR expires > ${NOW})`,
+        `SELECT name, version, value FROM ${this.#link.schema}.cell WHERE name = $1 AND (expires IS NULL OR expires > ${NOW})`,
         [name],
       ),
     );
@@ -41,25 +39,14 @@ export class PostgresRegister implements Register {
   async write({ name, expected, value, ttlMs, tell = [], isQuiet = false }: WriteRequest): Promise<number | undefined> {
     this.#store.assertOpen();
     const version = await this.#store.lane.call(async () => {
-      const [row] = await this.#link.query(
-        "baton_write_cell",
-        `SELECT * FROM ${this.#schema}.write_cell($1, $2, $3, $4, $5, $6, $7)`,
-        [
-          this.#me,
-          name,
-          expected,
-          value ?? null,
-          ttlMs === undefined ? null : Math.ceil(ttlMs) + 1,
-          [...tell],
-          isQuiet,
-        ],
-      );
+      const ttl = ttlMs === undefined ? null : Math.ceil(ttlMs) + 1;
+      const given = [name, expected, value ?? null, ttl, [...tell], isQuiet];
+      const [row] = await this.#link.call("write_cell", this.#me, ...given);
       const written = row === undefined ? undefined : optionalInteger(row, 0);
       if (row === undefined || written === undefined) return undefined;
       const names = isQuiet ? tell : [name, ...tell];
       // Somebody may have begun to watch while this was being written.
-      if (!flag(row, 1) && names.length > 0)
-        await this.#link.query("baton_ring_cells", `SELECT ${this.#schema}.ring_cells($1, $2)`, [this.#me, [...names]]);
+      if (!flag(row, 1) && names.length > 0) await this.#link.call("ring_cells", this.#me, [...names]);
       return written;
     });
     if (version !== undefined) for (const changed of [name, ...tell]) this.#tell(changed);
@@ -71,7 +58,7 @@ export class PostgresRegister implements Register {
     const rows = await this.#store.lane.call(() =>
       this.#link.query(
         "baton_list_cells",
-        `SELECT name, version, value FROM ${this.#schema}.cell
+        `SELECT name, version, value FROM ${this.#link.schema}.cell
          WHERE name >= $1 AND name < $2 AND (expires IS NULL OR expires > ${NOW}) ORDER BY name`,
         [prefix, prefix + LAST_CHARACTER],
       ),

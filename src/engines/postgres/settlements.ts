@@ -2,27 +2,8 @@ import { InvalidInput } from "../../domain/errors.ts";
 import { briefFailure } from "../../domain/failure.ts";
 import { isSimplyDone } from "../../engine/attempts.ts";
 import type { Ending, Lease, Renewal, Settlement } from "../../engine/port.ts";
-import { bigints, byteas, integers, texts, tids } from "./arrays.ts";
+import { bigints, byteas, integers, texts } from "./arrays.ts";
 import { columnsOf } from "./bodies.ts";
-import type { Report } from "./train.ts";
-
-/** The arguments of a step that say which holders have gone on by themselves, and how far. */
-export function trainArguments(reports: readonly Report[]): readonly unknown[] {
-  const moved = reports.filter(({ done }) => done.length > 0).toSorted((a, b) => a.train.key - b.train.key);
-  if (moved.length === 0) return [null, null, null, null, null, null, null, null, null];
-  const left = moved.flatMap(({ train, done }) => done.map((car) => ({ key: train.key, car })));
-  return [
-    bigints(moved.map(({ train }) => train.key)),
-    bigints(moved.map(({ was }) => was)),
-    bigints(moved.map(({ at }) => at.grant.lease.fence)),
-    bigints(moved.map(({ at }) => at.ord)),
-    tids(moved.map(({ at }) => at.spot)),
-    integers(moved.map(({ done }) => done.length)),
-    bigints(left.map(({ key }) => key)),
-    bigints(left.map(({ car }) => car.ord)),
-    tids(left.map(({ car }) => car.spot)),
-  ];
-}
 
 /** The arguments of a step that say which leases end, and how: nearly always everything is simply done, and then two arrays say it. */
 export function settleArguments(settlements: readonly Settlement[]): readonly unknown[] {

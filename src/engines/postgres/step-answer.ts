@@ -1,16 +1,17 @@
-import type { Settlement } from "../../engine/port.ts";
-import type { News } from "./lane.ts";
+import type { Grant, Item, Lease } from "../../engine/port.ts";
+import { readHeaders } from "../../engine/stored-json.ts";
+import { payloadOf } from "./bodies.ts";
 import type { Row } from "./link.ts";
-import { integer } from "./rows.ts";
-import { type Report, Train } from "./train.ts";
+import type { DeclaredQueue } from "./queues.ts";
+import { integer, optionalInteger, optionalText, text } from "./rows.ts";
 
-/** The kinds of rows of a step, but for those that hand out keys (`grants.ts`). */
+/** The kinds of rows of a step. */
+const GRANT = 0;
 const LOST = 1;
 const WORK = 2;
 const OUTCOMES = 3;
 const LEARNT = 4;
-const LOST_TRAIN = 6;
-const HALTED = 7;
+const COVERED = 5;
 
 interface QueueNews {
   readonly queue: number;
@@ -21,9 +22,6 @@ interface QueueNews {
 export interface StepAnswer {
   /** Positions of settlements, counted from 1. */
   readonly lost: ReadonlySet<number>;
-  /** Keys whose trains were lost, or should begin nothing more. */
-  readonly lostTrains: ReadonlySet<number>;
-  readonly halted: ReadonlySet<number>;
   readonly work: readonly QueueNews[];
   readonly outcomes: readonly QueueNews[];
   /** What the next claim should know. */
@@ -31,51 +29,51 @@ export interface StepAnswer {
 }
 
 export function readAnswer(rows: readonly Row[]): StepAnswer {
-  const lost = new Set<number>();
-  const lostTrains = new Set<number>();
-  const halted = new Set<number>();
-  const work: QueueNews[] = [];
-  const outcomes: QueueNews[] = [];
-  const learnt: Row[] = [];
-  for (const row of rows) {
-    switch (integer(row, 0)) {
-      case LOST:
-        lost.add(integer(row, 1));
-        break;
-      case WORK:
-        work.push({ queue: integer(row, 1), rung: integer(row, 3) === 1 });
-        break;
-      case OUTCOMES:
-        outcomes.push({ queue: integer(row, 1), rung: integer(row, 3) === 1 });
-        break;
-      case LEARNT:
-        learnt.push(row);
-        break;
-      case LOST_TRAIN:
-        lostTrains.add(integer(row, 1));
-        break;
-      case HALTED:
-        halted.add(integer(row, 1));
-        break;
-    }
-  }
-  return { lost, lostTrains, halted, work, outcomes, learnt };
+  const lost = rowsOf(rows, LOST).map((row) => integer(row, 1));
+  const news = (kind: number): readonly QueueNews[] =>
+    rowsOf(rows, kind).map((row) => ({ queue: integer(row, 1), rung: integer(row, 3) === 1 }));
+  return { lost: new Set(lost), work: news(WORK), outcomes: news(OUTCOMES), learnt: rowsOf(rows, LEARNT) };
 }
 
-/** What is to be said of trains is drawn up when the store can hear it: what is done by then goes along. */
-export function told(news: readonly News[]): {
-  readonly reports: readonly Report[];
-  readonly settlements: readonly Settlement[];
-} {
-  const reports: Report[] = [];
-  const settlements: Settlement[] = [];
-  for (const one of news) {
-    if (!(one instanceof Train)) settlements.push(one);
-    else if (!one.isOver && !one.isBeingTold) {
-      const report = one.report();
-      reports.push(report);
-      if (report.last !== undefined) settlements.push(report.last);
-    }
+/** The keys that were handed out, in the order in which they were. */
+export function readGrants(queue: DeclaredQueue, rows: readonly Row[], since: Lease["since"]): readonly Grant[] {
+  const runs = new Map<number, Item[]>();
+  for (const row of rowsOf(rows, COVERED)) {
+    const run = runs.get(integer(row, 3));
+    if (run === undefined) runs.set(integer(row, 3), [itemOf(queue, row)]);
+    else run.push(itemOf(queue, row));
   }
-  return { reports, settlements };
+  const given = rowsOf(rows, GRANT).toSorted((a, b) => integer(a, 1) - integer(b, 1));
+  return given.map((row) => {
+    const handle = integer(row, 3);
+    const lease = { queue: queue.name, key: text(row, 2), fence: integer(row, 4), since, handle };
+    const item = itemOf(queue, row);
+    const behind = runs.get(handle);
+    return behind === undefined ? { lease, item } : { lease, item, behind };
+  });
+}
+
+/** The id of an item that was given none, as `given_id` of the store makes it. */
+export function givenId(key: number, level: number, ord: number): string {
+  return `@${key.toString(16)}-${level}-${ord.toString(16)}`;
+}
+
+function rowsOf(rows: readonly Row[], kind: number): readonly Row[] {
+  return rows.filter((row) => integer(row, 0) === kind);
+}
+
+function itemOf(queue: DeclaredQueue, row: Row): Item {
+  const rank = integer(row, 5);
+  const losses = optionalInteger(row, 14);
+  return {
+    id: optionalText(row, 7) ?? givenId(integer(row, 3), rank, integer(row, 6)),
+    queue: queue.name,
+    key: text(row, 2),
+    level: queue.levels[rank] ?? "",
+    payload: payloadOf(row[8], row[10], row[11]),
+    ...readHeaders(optionalText(row, 9)),
+    submittedAt: integer(row, 12),
+    attempt: integer(row, 13),
+    ...(losses === undefined ? {} : { losses }),
+  };
 }

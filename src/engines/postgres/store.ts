@@ -1,23 +1,15 @@
 import type { Clock, Timer } from "../../domain/clock.ts";
 import { Closed } from "../../domain/errors.ts";
-import type {
-  ClaimRequest,
-  Finding,
-  Grant,
-  HoldRequest,
-  Lease,
-  Outcome,
-  OutcomeRequest,
-  Settlement,
-  SettleResult,
-} from "../../engine/port.ts";
+import type { ClaimRequest, Finding, Grant, HoldRequest, Lease, Outcome, OutcomeRequest } from "../../engine/port.ts";
 import type { Wake } from "../../wake/wake.ts";
 import { answered } from "./answered.ts";
+import type { Beside } from "./beside.ts";
 import { Bell, type Signal } from "./bell.ts";
 import type { QueueClaims, WaitingClaim } from "./claims.ts";
 import { Due } from "./due.ts";
 import { ForeignBell } from "./foreign-bell.ts";
 import { Forgetting } from "./forgetting.ts";
+import type { Handle } from "./handle.ts";
 import { Holds } from "./holds.ts";
 import { Inspection } from "./inspect.ts";
 import { Lane, type LaneWork, type SettleCall, type SubmitCall } from "./lane.ts";
@@ -26,7 +18,6 @@ import type { Connections, Link } from "./link.ts";
 import { Outcomes } from "./outcomes.ts";
 import { type DeclaredQueue, Queues } from "./queues.ts";
 import { Rings } from "./rings.ts";
-import { asksForRuns } from "./run-ahead.ts";
 import { channelOf } from "./schema.ts";
 import { Steps } from "./steps.ts";
 import { Submitter } from "./submitter.ts";
@@ -44,15 +35,14 @@ const DEAF_LOOK_EVERY_MS = 250;
 
 export interface StoreParts {
   readonly link: Link;
-  /** For steps beside others, where there may be a second connection. */
-  readonly beside: Link | undefined;
+  /** Where there may be another connection. */
+  readonly beside: Beside | undefined;
   readonly connections: Connections;
   readonly clock: Clock;
-  readonly schema: string;
   /** The number of this handle, by which others tell it things. */
   readonly me: number;
   /** Carries signals about queues in place of NOTIFY. */
-  readonly wake?: Wake;
+  readonly wake: Wake | undefined;
 }
 
 /**
@@ -86,45 +76,40 @@ export class Store implements LaneWork {
   #closed = false;
 
   constructor(given: StoreParts) {
-    const { link, beside, connections, clock, schema } = given;
+    const { link, connections, clock } = given;
+    const { schema } = link;
     this.#parts = given;
     this.#lookedAt = clock.monotonic();
-    this.queues = new Queues(link, schema);
+    this.queues = new Queues(link);
     this.lane = new Lane(this);
-    this.inspection = new Inspection(link, schema);
+    this.inspection = new Inspection(link);
     this.#vacuum = new Vacuum(connections, clock, schema);
-    this.#forgetting = new Forgetting(link, clock, schema);
-    const changed = (queue: number, rung: boolean): void => this.changed(queue, rung);
-    const ended = (queue: number, rung: boolean): void => this.ended(queue, rung);
-    const parts = { ...given, lane: this.lane, queues: this.queues, rings: this.#rings, changed };
-    const held = (some: boolean): void => this.#foreign?.hold(some);
-    this.leases = new Leases({ ...parts, held });
-    this.due = new Due({
-      ...parts,
-      came: (queue, rung) => {
-        changed(queue, rung);
-        ended(queue, false);
-      },
+    this.#forgetting = new Forgetting(link, clock);
+    const handle: Handle = {
+      ...given,
+      queues: this.queues,
+      lane: this.lane,
+      rings: this.#rings,
+      changed: (queue, rung) => this.changed(queue, rung),
+      ended: (queue, rung) => this.ended(queue, rung),
+      waits: () => this.#watch(),
+    };
+    this.leases = new Leases(handle, (some) => this.#foreign?.hold(some));
+    this.due = new Due(handle, {
       swept: (queue) => this.#holds.lookAt(queue),
-      nudge: () => this.lane.nudge(),
       failed: () => this.#lookForWork(),
     });
     const { leases, due } = this;
-    this.#steps = new Steps({ ...parts, beside, leases, due, vacuum: this.#vacuum, ended });
-    const waits = (): void => this.#watch();
-    this.#holds = new Holds({ ...parts, leases, due, waits });
-    const say = (queue: number, asleep: boolean): Promise<void> => this.#sleep(queue, 1, asleep);
-    this.#outcomes = new Outcomes({ ...parts, inspection: this.inspection, waits, say });
-    const again = (call: SubmitCall): void => void this.lane.call(() => this.submit([call]));
-    this.#submitter = new Submitter({ ...parts, leases, again, ended: (queue) => ended(queue, false) });
-    link.onRunAhead = (key) => this.#steps.calm(key);
-    for (const one of [link, beside])
-      if (one !== undefined) {
-        one.onUnknown = () => leases.unheard.suspect();
-        one.onQueueGone = (queue) => this.queues.miss(queue);
-      }
-    const missed = (): void => this.#lookEverywhere();
-    this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal), missed);
+    this.#steps = new Steps(handle, given.beside, leases, { due, vacuum: this.#vacuum });
+    this.#holds = new Holds(handle, leases, due);
+    this.#outcomes = new Outcomes(handle, this.inspection);
+    this.#submitter = new Submitter(handle, leases);
+    for (const way of [link, given.beside?.link]) {
+      if (way === undefined) continue;
+      way.onUnknown = () => leases.unheard.suspect();
+      way.onQueueGone = (queue) => this.queues.miss(queue);
+    }
+    this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal));
     this.#foreign = given.wake === undefined ? undefined : this.#hearFrom(given.wake);
   }
 
@@ -135,7 +120,7 @@ export class Store implements LaneWork {
     const doubt = (fence: number): void => this.leases.doubt(fence);
     const notify = async (payloads: readonly string[]): Promise<void> => {
       const text = "SELECT pg_notify($1, u.payload) FROM unnest($2::text[]) u(payload)";
-      await link.query("baton_notify", text, [channelOf(this.#parts.schema), [...payloads]]);
+      await link.query("baton_notify", text, [channelOf(link.schema), [...payloads]]);
     };
     const foreign = new ForeignBell({ wake, clock, queues: this.queues, me, idle, hear, doubt, notify });
     wake.onHearing(() => this.#hearingChanged());
@@ -145,7 +130,7 @@ export class Store implements LaneWork {
   }
 
   async listen(): Promise<void> {
-    await this.#bell.listen();
+    await this.#bell.listen(() => this.#lookEverywhere());
   }
 
   get isOpen(): boolean {
@@ -165,7 +150,6 @@ export class Store implements LaneWork {
   }
 
   #claim(claims: QueueClaims, request: ClaimRequest): Promise<readonly Grant[]> {
-    if (!asksForRuns(request)) claims.ahead.ask(request);
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
         if (!waiting.looking && claims.remove(waiting)) resolve([]);
@@ -178,13 +162,7 @@ export class Store implements LaneWork {
       claims.add(waiting);
       this.#watch();
       this.lane.nudge();
-      // What it settles in the same turn it may go on with: that comes before what is kept for it.
-      queueMicrotask(() => this.leases.serve(claims));
     });
-  }
-
-  settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
-    return this.leases.settle(settlements);
   }
 
   async hold(request: HoldRequest): Promise<Lease | undefined> {
@@ -243,7 +221,7 @@ export class Store implements LaneWork {
 
   get hasWaiting(): boolean {
     if (this.due.isNow || this.#sayAsleep || this.#holds.hasWork || this.#outcomes.hasWork) return true;
-    for (const { look, size } of this.leases.claims.values()) if (look && size > 0) return true;
+    for (const { look, first } of this.leases.claims.values()) if (look && first !== undefined) return true;
     return false;
   }
 
@@ -256,12 +234,8 @@ export class Store implements LaneWork {
     await this.#serveOthers();
   }
 
-  get mayStepBeside(): boolean {
-    return this.#steps.mayStepBeside;
-  }
-
-  async stepBeside(calls: readonly SettleCall[]): Promise<void> {
-    await this.#steps.stepBeside(calls);
+  stepBeside(leases: number, take: () => readonly SettleCall[]): Promise<void> | undefined {
+    return this.#steps.stepBeside(leases, take);
   }
 
   /** What carries signals in place of NOTIFY. */
@@ -282,7 +256,7 @@ export class Store implements LaneWork {
     this.#sayAsleep = false;
     try {
       for (const [id, { asleep, size }] of this.leases.claims) if (asleep && size > 0) await this.#sleep(id, 0, true);
-      for (const id of this.#outcomes.waitingIn()) await this.#sleep(id, 1, true);
+      for (const id of this.#outcomes.waitingIn()) await this.#outcomes.say(id, true);
       if (this.#cellWatchers.size > 0) await this.#sleep(0, 2, true);
       await this.due.ask();
     } catch {
@@ -292,10 +266,9 @@ export class Store implements LaneWork {
 
   /** Nothing is left to do: those who went to sleep unseen are told now. */
   async rest(): Promise<void> {
-    const { link, schema, me } = this.#parts;
+    const { link, me } = this.#parts;
     try {
-      if (this.#rings.areThere)
-        await link.query("baton_ring", `SELECT ${schema}.ring($1, $2, $3)`, [me, ...this.#rings.take()]);
+      if (this.#rings.areThere) await link.call("ring", me, ...this.#rings.take());
     } catch {
       // They look by themselves now and then.
     }
@@ -317,7 +290,7 @@ export class Store implements LaneWork {
     this.#bell.close();
     this.#vacuum.cutOff();
     link.close();
-    beside?.close();
+    beside?.link.close();
     await connections.close();
   }
 
@@ -412,7 +385,6 @@ export class Store implements LaneWork {
   }
 
   async #sleep(queue: number, what: number, waits: boolean): Promise<void> {
-    const { link, schema, me } = this.#parts;
-    await link.query("baton_sleep", `SELECT ${schema}.sleep($1, $2, $3, $4)`, [me, queue, what, waits]);
+    await this.#parts.link.call("sleep", this.#parts.me, queue, what, waits);
   }
 }

@@ -1,44 +1,44 @@
 import { InvalidInput } from "../../domain/errors.ts";
-import { type Clock, instant } from "../../domain/clock.ts";
+import { instant, type Timer } from "../../domain/clock.ts";
 import type { Lease, Submission, SubmitResult } from "../../engine/port.ts";
 import { UndecidedId } from "./failure.ts";
+import type { Handle } from "./handle.ts";
 import type { SubmitCall } from "./lane.ts";
 import type { Leases } from "./leases.ts";
-import type { Link, Row } from "./link.ts";
-import type { Queues } from "./queues.ts";
-import type { Rings } from "./rings.ts";
+import type { Row } from "./link.ts";
 import { integer } from "./rows.ts";
 import { isPlain, submitArguments, submitResult } from "./submissions.ts";
 import { NO_TAKER, Taker } from "./taker.ts";
-import { Undecided } from "./undecided.ts";
-
-export interface SubmitterParts {
-  readonly link: Link;
-  readonly clock: Clock;
-  readonly schema: string;
-  readonly me: number;
-  readonly queues: Queues;
-  readonly rings: Rings;
-  readonly leases: Leases;
-  /** Makes a call again, when its turn comes. */
-  readonly again: (call: SubmitCall) => void;
-  /** Something came to a queue; others were told, or not. */
-  readonly changed: (queue: number, rung: boolean) => void;
-  /** Items of a queue were replaced. */
-  readonly ended: (queue: number) => void;
-}
 
 /** Where the rows of others have their position. */
 const HANDED_OUT = -2;
+/** One whose id is undecided is tried again after a pause, which doubles up to the longest. */
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 1_000;
+/** Whoever submits is told after this long that a transaction is open; it may stay so for hours. */
+const PATIENCE_MS = 10_000;
+
+interface PutOff {
+  readonly since: number;
+  readonly pauseMs: number;
+  readonly timer: Timer;
+  readonly error: unknown;
+}
 
 /** Writes all submissions of a turn with one statement, and tells each caller what became of its own. */
 export class Submitter {
-  readonly #parts: SubmitterParts;
-  readonly #undecided: Undecided;
+  readonly #handle: Handle;
+  readonly #leases: Leases;
+  /**
+   * Calls with an id that another transaction has submitted, and which is open still: whether they are duplicates is decided when it ends. They
+   * are tried again now and then, each by itself, and everything else of the handle goes on.
+   */
+  readonly #undecided = new Map<SubmitCall, PutOff>();
+  #closed = false;
 
-  constructor(parts: SubmitterParts) {
-    this.#parts = parts;
-    this.#undecided = new Undecided(parts.clock, parts.again);
+  constructor(handle: Handle, leases: Leases) {
+    this.#handle = handle;
+    this.#leases = leases;
   }
 
   async submit(calls: readonly SubmitCall[]): Promise<void> {
@@ -47,7 +47,7 @@ export class Submitter {
       const results = await this.#write(submissions);
       let from = 0;
       for (const call of calls) {
-        this.#undecided.answered(call);
+        this.#undecided.delete(call);
         call.resolve(results.slice(from, from + call.input.length));
         from += call.input.length;
       }
@@ -57,35 +57,40 @@ export class Submitter {
         const half = calls.length >> 1;
         await this.submit(calls.slice(0, half));
         await this.submit(calls.slice(half));
-      } else if (error instanceof UndecidedId) for (const call of calls) this.#undecided.putOff(call, error);
-      else this.#refuse(calls, error);
+      } else for (const call of calls) this.#fail(call, error);
     }
   }
 
   close(): void {
-    this.#undecided.close();
+    this.#closed = true;
+    for (const { timer } of this.#undecided.values()) timer.cancel();
+    for (const [{ reject }, { error }] of this.#undecided) reject(error);
+    this.#undecided.clear();
   }
 
-  #refuse(calls: readonly SubmitCall[], error: unknown): void {
-    for (const call of calls) {
-      this.#undecided.answered(call);
+  #fail(call: SubmitCall, error: unknown): void {
+    const { clock, lane } = this.#handle;
+    const now = clock.monotonic();
+    const { since, pauseMs } = this.#undecided.get(call) ?? { since: now, pauseMs: FIRST_PAUSE_MS };
+    if (this.#closed || !(error instanceof UndecidedId) || now - since >= PATIENCE_MS) {
+      this.#undecided.delete(call);
       call.reject(error);
+      return;
     }
+    const timer = clock.setTimer(pauseMs, () => void lane.call(() => this.submit([call])));
+    this.#undecided.set(call, { since, pauseMs: Math.min(pauseMs * 2, LONGEST_PAUSE_MS), timer, error });
   }
 
   async #write(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
     if (submissions.length === 0) return [];
-    const { link, clock, schema, me, queues, rings } = this.#parts;
+    const { link, clock, me, queues, rings } = this.#handle;
     const plain = isPlain(submissions);
     const given = submitArguments(queues, submissions);
     const taker = plain ? this.#takerOf(submissions) : undefined;
+    const takes = taker?.values ?? NO_TAKER;
     const since = instant(clock);
     try {
-      const rows = await link.query(
-        "baton_submit",
-        `SELECT * FROM ${schema}.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
-        [me, ...rings.take(), plain, ...given, ...(taker?.values ?? NO_TAKER)],
-      );
+      const rows = await link.call("submit", me, ...rings.take(), plain, ...given, ...takes);
       return this.#read(submissions, rows, taker, since);
     } catch (error) {
       taker?.fail();
@@ -98,9 +103,8 @@ export class Submitter {
   /** Who waits here for work of the queue, where one comes alone: it may be handed out as it is written. */
   #takerOf([first, ...others]: readonly Submission[]): Taker | undefined {
     if (first === undefined || others.length > 0) return undefined;
-    const { leases, queues } = this.#parts;
-    const claims = leases.claims.get(queues.known(first.queue).id);
-    return claims === undefined ? undefined : Taker.of(claims, leases);
+    const claims = this.#leases.claims.get(this.#handle.queues.known(first.queue).id);
+    return claims === undefined ? undefined : Taker.of(claims, this.#leases);
   }
 
   #read(
@@ -109,7 +113,7 @@ export class Submitter {
     taker: Taker | undefined,
     since: Lease["since"],
   ): readonly SubmitResult[] {
-    const { queues, changed, ended } = this.#parts;
+    const { queues, changed, ended } = this.#handle;
     const results: SubmitResult[] = [];
     for (const row of rows) {
       const position = integer(row, 0) - 1;
@@ -117,7 +121,7 @@ export class Submitter {
       if (submission !== undefined) {
         const result = submitResult(queues, submission, row);
         results[position] = result;
-        if (result.ok && result.accepted.replaced.length > 0) ended(queues.get(submission.queue).id);
+        if (result.ok && result.accepted.replaced.length > 0) ended(queues.get(submission.queue).id, false);
       } else if (position === HANDED_OUT) taker?.take(submissions[0], results[0], row, since);
       else changed(integer(row, 4), integer(row, 1) === 1);
     }

@@ -49,12 +49,8 @@ export class Taker {
     const lease = { queue, key, fence: integer(row, 5), since, handle: Number(text(row, 3)) };
     const payload = payloadOf(type, body, bytes);
     const item = { id, queue, key, level, payload, headers, submittedAt: at, attempt: 1 };
-    this.#leases.unheard.heard(lease);
     if (this.#isLast) this.#claims.wakeUp();
-    const given = { grant: { lease, item }, cars: undefined };
-    // Whoever asked may have been served by something else meanwhile.
-    if (this.#claims.has(this.#claim)) this.#leases.answer(this.#claims, this.#claim, [given]);
-    else this.#claims.ahead.keep([given], 0, this.#claim.request);
+    this.#leases.answer(this.#claims, this.#claim, [{ lease, item }]);
   }
 
   /** Nobody knows what became of the statement: the mark that somebody sleeps may be gone, and whoever does has to look for himself. */

@@ -1,7 +1,6 @@
-import { type Clock, instant, pause } from "../../domain/clock.ts";
+import { instant, pause } from "../../domain/clock.ts";
 import type { Lease } from "../../engine/port.ts";
-import type { Link } from "./link.ts";
-import type { Queues } from "./queues.ts";
+import type { Handle } from "./handle.ts";
 import { integer, text } from "./rows.ts";
 import { LEASED } from "./sql/functions.ts";
 
@@ -13,33 +12,22 @@ const LOOK_AFTER_MS = [0, 1_000, 4_000, 16_000] as const;
 /** A server that cannot be asked is asked again after so long. */
 const ASK_AGAIN_MS = 500;
 
-export interface UnheardParts {
-  readonly link: Link;
-  readonly clock: Clock;
-  readonly schema: string;
-  readonly me: number;
-  readonly queues: Queues;
-  /** Somebody here has begun an item of the key under this fence, which the store hears of by and by. */
-  readonly runs: (queue: number, key: number, fence: number) => boolean;
-  /** Runs a call while no other is under way, so that every lease of the store is either known here or unheard of. */
-  readonly alone: <T>(run: () => Promise<T>) => Promise<T>;
-  readonly giveBack: (leases: readonly Lease[]) => Promise<void>;
-}
-
 /**
  * Leases that the store gave to this handle in a call whose reply was lost. Nobody works under them, and nobody else would get their keys
  * before they run out; so after a call whose outcome is unknown the handle asks what it has, and gives back, untried, what it never heard of.
  */
 export class Unheard {
-  readonly #parts: UnheardParts;
+  readonly #handle: Handle;
+  readonly #giveBack: (leases: readonly Lease[]) => Promise<void>;
   /** The fences of what somebody here has, or had and has not ended. */
   readonly #heard = new Set<number>();
   #isSuspicious = false;
   /** Which outcome it was that became unknown last. */
   #round = 0;
 
-  constructor(parts: UnheardParts) {
-    this.#parts = parts;
+  constructor(handle: Handle, giveBack: (leases: readonly Lease[]) => Promise<void>) {
+    this.#handle = handle;
+    this.#giveBack = giveBack;
   }
 
   heard({ fence }: Lease): void {
@@ -71,7 +59,7 @@ export class Unheard {
 
   /** Until it is done, or another outcome has become unknown meanwhile. */
   async #search(round: number): Promise<void> {
-    const { clock } = this.#parts;
+    const { clock } = this.#handle;
     for (const pauseMs of LOOK_AFTER_MS) {
       await pause(clock, pauseMs);
       while (round === this.#round) {
@@ -87,14 +75,15 @@ export class Unheard {
   }
 
   async #look(): Promise<void> {
-    const { alone, giveBack } = this.#parts;
-    const leases = await alone(() => this.#find());
-    if (leases.length > 0) await giveBack(leases);
+    // While no other call is under way, so that every lease of the store is either known here or unheard of.
+    const leases = await this.#handle.lane.call(() => this.#find());
+    if (leases.length > 0) await this.#giveBack(leases);
   }
 
   /** By the timers, which every lease has: how many keys merely wait does not matter. */
   async #find(): Promise<readonly Lease[]> {
-    const { link, clock, schema, me, queues, runs } = this.#parts;
+    const { link, clock, me, queues } = this.#handle;
+    const { schema } = link;
     const since = instant(clock);
     const rows = await link.query(
       "baton_leases",
@@ -102,9 +91,7 @@ export class Unheard {
        CROSS JOIN LATERAL (SELECT * FROM ${schema}.key y WHERE y.id = d.kid AND y.state = ${LEASED} AND y.owner = $1 OFFSET 0) k`,
       [me],
     );
-    const unheard = rows.filter(
-      (row) => !this.#heard.has(integer(row, 1)) && !runs(integer(row, 2), integer(row, 0), integer(row, 1)),
-    );
+    const unheard = rows.filter((row) => !this.#heard.has(integer(row, 1)));
     return unheard.map((row) => ({
       queue: queues.byId(integer(row, 2))?.name ?? "",
       key: text(row, 3),

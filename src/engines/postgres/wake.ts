@@ -22,7 +22,7 @@ export function postgresWake(server: Pool | string): WakeAdapter {
   return new PostgresWake(typeof server === "string" ? ownConnections(server) : pooledConnections(server));
 }
 
-class PostgresWake implements WakeAdapter {
+export class PostgresWake implements WakeAdapter {
   readonly name = "postgres";
   /** A table of counters would cost a write for each wake: more than it saves. */
   readonly hints = undefined;

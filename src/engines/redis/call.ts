@@ -18,11 +18,14 @@ export interface Moment {
 export interface Operation {
   readonly what: string;
   readonly args: readonly string[];
-  readonly entries: number;
+  /** How much it asks for; by default one. */
+  readonly entries?: number;
   /** It makes the store larger, which a store that is full refuses. */
-  readonly grows: boolean;
+  readonly grows?: boolean;
   /** It changes nothing, and is asked again when its reply was lost. */
   readonly looks?: boolean;
+  /** It is sent in a call of its own, in which nothing comes after it. */
+  readonly alone?: boolean;
   /** It submits these. */
   readonly submissions?: readonly Submission[];
   readonly answer: (result: unknown, moment: Moment) => void;
@@ -34,22 +37,33 @@ export interface Call {
   tell(results: readonly unknown[], moment: Moment): void;
 }
 
+/** What is told of some of the answers. */
+interface Part {
+  /** How many answers are its own. */
+  readonly count: number;
+  readonly tell: (results: readonly unknown[], moment: Moment) => void;
+}
+
 export function makeCall(operations: readonly Operation[], levels: readonly string[]): Call {
   const args: string[] = [];
   const parts: Part[] = [];
-  let together: Submissions | undefined;
+  let submitting: Operation[] = [];
   const finish = (): void => {
-    if (together !== undefined) for (const one of together.arguments(levels)) args.push(one);
-    together = undefined;
+    if (submitting.length === 0) return;
+    const groups = submitArguments(
+      submitting.flatMap(({ submissions = [] }) => submissions),
+      levels,
+    );
+    for (const group of groups) for (const one of group) args.push(one);
+    parts.push(submissionsPart(submitting, groups.length));
+    submitting = [];
   };
   for (const operation of operations) {
-    if (operation.submissions === undefined) {
+    if (operation.submissions !== undefined) submitting.push(operation);
+    else {
       finish();
       for (const one of operation.args) args.push(one);
       parts.push({ count: 1, tell: ([result], moment) => operation.answer(result, moment) });
-    } else {
-      if (together === undefined) parts.push((together = new Submissions()));
-      together.add(operation, operation.submissions);
     }
   }
   finish();
@@ -57,36 +71,19 @@ export function makeCall(operations: readonly Operation[], levels: readonly stri
     args,
     tell(results, moment) {
       let at = 0;
-      for (const part of parts) part.tell(results.slice(at, (at += part.count)), moment);
+      for (const { count, tell } of parts) tell(results.slice(at, (at += count)), moment);
     },
   };
 }
 
-interface Part {
-  /** How many answers are its own. */
-  readonly count: number;
-  tell(results: readonly unknown[], moment: Moment): void;
-}
-
-class Submissions implements Part {
-  readonly #operations: Operation[] = [];
-  readonly #submissions: Submission[] = [];
-  count = 0;
-
-  add(operation: Operation, submissions: readonly Submission[]): void {
-    this.#operations.push(operation);
-    for (const one of submissions) this.#submissions.push(one);
-  }
-
-  arguments(levels: readonly string[]): readonly string[] {
-    const groups = submitArguments(this.#submissions, levels);
-    this.count = groups.length;
-    return groups.flat();
-  }
-
-  tell(results: readonly unknown[], moment: Moment): void {
-    const answers = results.flatMap(list);
-    let at = 0;
-    for (const operation of this.#operations) operation.answer(answers.slice(at, (at += operation.entries)), moment);
-  }
+function submissionsPart(operations: readonly Operation[], count: number): Part {
+  return {
+    count,
+    tell(results, moment) {
+      const answers = results.flatMap(list);
+      let at = 0;
+      for (const { submissions = [], answer } of operations)
+        answer(answers.slice(at, (at += submissions.length)), moment);
+    },
+  };
 }

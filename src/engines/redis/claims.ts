@@ -1,131 +1,63 @@
 import { OutcomeUnknown } from "../../domain/errors.ts";
-import { isError } from "../../domain/realms.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
 import type { Operation } from "./call.ts";
-import { MOST_ENTRIES } from "./desk.ts";
+import { MOST_GRANTS } from "./desk.ts";
 import { claimArguments } from "./operations.ts";
 import { readGrants } from "./replies.ts";
+import { type Waiter, Waiting } from "./waiting.ts";
 
-interface WaitingClaim {
-  readonly request: ClaimRequest;
-  readonly answer: (grants: readonly Grant[]) => void;
-  readonly fail: (error: unknown) => void;
-  isAsked: boolean;
-  /** It was told of work while it was with the server, which may not have known of it yet. */
-  again: boolean;
+type Claim = Waiter<ClaimRequest, readonly Grant[]>;
+
+interface ClaimsParts {
+  readonly levels: readonly string[];
+  /** Something is to be sent, and those that wait here may go along. */
+  readonly look: () => void;
+  readonly granted: (request: ClaimRequest, grants: readonly Grant[]) => void;
 }
 
-/**
- * The claims of this process on one queue, first come first served. A claim is with the server or waits here; it is answered when it got
- * something, or was given up while it waited here: what it may get there is not lost.
- */
-export class Claims {
-  readonly #waiting = new Set<WaitingClaim>();
-  readonly #levels: readonly string[];
-  readonly #look: () => void;
-  readonly #granted: (request: ClaimRequest, grants: readonly Grant[]) => void;
+/** Claims go along with whatever is sent. What one gets that was given up while it was with the server is not lost. */
+export class Claims extends Waiting<ClaimRequest, readonly Grant[]> {
+  readonly #parts: ClaimsParts;
 
-  constructor(
-    levels: readonly string[],
-    look: () => void,
-    granted: (request: ClaimRequest, grants: readonly Grant[]) => void,
-  ) {
-    this.#levels = levels;
-    this.#look = look;
-    this.#granted = granted;
-  }
-
-  get size(): number {
-    return this.#waiting.size;
-  }
-
-  get anyWaits(): boolean {
-    return this.#waiting.size > 0;
-  }
-
-  claim(request: ClaimRequest): Promise<readonly Grant[]> {
-    return new Promise((resolve, reject) => {
-      const leave = (): void => {
-        this.#waiting.delete(waiting);
-        request.signal.removeEventListener("abort", giveUp);
-      };
-      const waiting: WaitingClaim = {
-        request,
-        isAsked: false,
-        again: false,
-        answer: (grants) => {
-          leave();
-          resolve(grants);
-        },
-        fail: (error) => {
-          leave();
-          reject(isError(error) ? error : new Error(String(error)));
-        },
-      };
-      const giveUp = (): void => {
-        if (!waiting.isAsked) waiting.answer([]);
-      };
-      request.signal.addEventListener("abort", giveUp);
-      this.#waiting.add(waiting);
-      this.#look();
-    });
-  }
-
-  /** There is work: the tidings may have overtaken the answer to a claim that came too early for it. */
-  told(): void {
-    if (this.#waiting.size === 0) return;
-    for (const waiting of this.#waiting) waiting.again = waiting.isAsked;
-    this.#look();
+  constructor(parts: ClaimsParts) {
+    super();
+    this.#parts = parts;
   }
 
   /** Those that wait here, to go along with a call. */
   take(): readonly Operation[] {
-    const operations: Operation[] = [];
-    for (const waiting of this.#waiting) {
-      if (waiting.isAsked) continue;
-      waiting.isAsked = true;
-      waiting.again = false;
-      operations.push(this.#operation(waiting));
-    }
-    return operations;
+    return this.idle().map((claim) => this.#operation(claim));
   }
 
-  /** Their queue was deleted. Those that are with the server have an answer of their own. */
-  fail(error: Error): void {
-    for (const waiting of this.#waiting) if (!waiting.isAsked) waiting.fail(error);
+  protected ask(): void {
+    this.#parts.look();
   }
 
-  /** The handle closes: what is with the server is still waited for. */
-  giveUp(): void {
-    for (const waiting of this.#waiting) {
-      if (!waiting.isAsked) waiting.answer([]);
-    }
-    this.#isClosed = true;
+  protected giveUp(claim: Claim): void {
+    if (!claim.isAsked) claim.answer([]);
   }
 
-  #isClosed = false;
-
-  #operation(waiting: WaitingClaim): Operation {
-    const { queue, max, signal } = waiting.request;
+  #operation(claim: Claim): Operation {
+    const { levels, granted, look } = this.#parts;
+    const { queue, max } = claim.request;
+    this.asking(claim);
     return {
       what: "a claim",
       // More than a call should carry is taken by the claims after this one.
-      args: claimArguments({ ...waiting.request, max: Math.min(max, MOST_ENTRIES) }),
-      entries: max,
-      grows: false,
+      args: claimArguments({ ...claim.request, max: Math.min(max, MOST_GRANTS) }),
       answer: (result, { since }) => {
-        const grants = readGrants(result, queue, this.#levels, since);
-        waiting.isAsked = false;
-        if (grants.length > 0) this.#granted(waiting.request, grants);
-        if (grants.length > 0 || signal.aborted || this.#isClosed) waiting.answer(grants);
-        else if (waiting.again) this.#look();
+        const grants = readGrants(result, queue, levels, since);
+        claim.isAsked = false;
+        if (grants.length > 0) granted(claim.request, grants);
+        if (grants.length > 0 || this.isOver(claim)) claim.answer(grants);
+        else if (claim.again) look();
       },
       fail: (error) => {
-        waiting.isAsked = false;
-        if (signal.aborted || this.#isClosed) return waiting.answer([]);
+        claim.isAsked = false;
+        if (this.isOver(claim)) return claim.answer([]);
         // What it may have got is lost with the reply, and comes back when its lease runs out. It still wants something.
-        if (error instanceof OutcomeUnknown) return this.#look();
-        waiting.fail(error);
+        if (error instanceof OutcomeUnknown) return look();
+        claim.fail(error);
       },
     };
   }

@@ -66,12 +66,12 @@ function commandOptions(): CommandOptions {
 export class Wire {
   readonly client: RedisClient;
   readonly #owned: boolean;
-  readonly #onReady = new Set<() => void>();
+  readonly #onReady = new Listeners();
   /** Of our own, if there is one; it may still be connecting. */
   #listening: PlainClient | undefined;
   #channels: Promise<Channels> | undefined;
-  readonly #missed = new Set<() => void>();
-  readonly #deaf = new Set<() => void>();
+  readonly #missed = new Listeners();
+  readonly #deaf = new Listeners();
   /** Commands and subscriptions that wait for their replies. */
   readonly #waiting = new Set<(error: Error) => void>();
   #closed = false;
@@ -116,20 +116,17 @@ export class Wire {
   }
 
   onReady(listener: () => void): () => void {
-    this.#onReady.add(listener);
-    return () => this.#onReady.delete(listener);
+    return this.#onReady.add(listener);
   }
 
   /** Called when messages may have been lost on the way. */
   onMissed(listener: () => void): () => void {
-    this.#missed.add(listener);
-    return () => this.#missed.delete(listener);
+    return this.#missed.add(listener);
   }
 
   /** Called when nothing is heard any more, as far as that is known: a cluster has many connections, and says nothing of one. */
   onDeaf(listener: () => void): () => void {
-    this.#deaf.add(listener);
-    return () => this.#deaf.delete(listener);
+    return this.#deaf.add(listener);
   }
 
   /** Resolves when messages surely arrive, through reconnects too, until what it resolves with is called. */
@@ -157,9 +154,7 @@ export class Wire {
     this.#ready();
   }
 
-  readonly #ready = (): void => {
-    for (const tell of this.#onReady) tell();
-  };
+  readonly #ready = (): void => this.#onReady.tell();
 
   async #openChannels(): Promise<Channels> {
     try {
@@ -178,13 +173,23 @@ export class Wire {
     this.#listening = listening;
     listening.on("error", ignore);
     await listening.connect();
-    listening.on("reconnecting", () => {
-      for (const tell of this.#deaf) tell();
-    });
-    listening.on("ready", () => {
-      for (const tell of this.#missed) tell();
-    });
+    listening.on("reconnecting", () => this.#deaf.tell());
+    listening.on("ready", () => this.#missed.tell());
     return listening;
+  }
+}
+
+class Listeners {
+  readonly #all = new Set<() => void>();
+
+  /** Returns what forgets it. */
+  add(listener: () => void): () => void {
+    this.#all.add(listener);
+    return () => this.#all.delete(listener);
+  }
+
+  tell(): void {
+    for (const listener of this.#all) listener();
   }
 }
 

@@ -4,16 +4,19 @@
  */
 import { type Clock, type Instant, instant, pause } from "../../domain/clock.ts";
 import { OutcomeUnknown, QueueMissing } from "../../domain/errors.ts";
+import { isError } from "../../domain/realms.ts";
 import { DAMAGED_KEY, explain, MISSING_QUEUE, isLater, isUnknown, unavailable, wordOf } from "./failure.ts";
 import { PATIENCE_MS, TRY_AGAIN_MS } from "./patience.ts";
 import { type Answer, readAnswer } from "./replies.ts";
-import { makeCall, type Operation } from "./call.ts";
+import { makeCall, type Moment, type Operation } from "./call.ts";
 import { WHOLE_PROGRAM, WORK_PROGRAM } from "./lua/program.ts";
 import { Script } from "./script.ts";
 import type { Wire } from "./client.ts";
 
 /** A call with so many entries keeps the server for two milliseconds. */
 export const MOST_ENTRIES = 128;
+/** The most keys of one claim. So many that the server has the next call to work on while this process is at the second half of them. */
+export const MOST_GRANTS: number = 2 * MOST_ENTRIES;
 /** Fewer than this are not worth two calls, each of which costs the server as much as five entries. */
 const FEWEST_ENTRIES = 32;
 const MOST_BYTES = 1_000_000;
@@ -72,20 +75,37 @@ export class Desk {
     this.#levels = JSON.stringify(parts.levels);
   }
 
-  ask(operation: Operation): void {
+  /** One operation, and its result with the time from which it counts. */
+  ask<T>(
+    what: string,
+    args: readonly string[],
+    read: (result: unknown, moment: Moment) => T,
+    rest: Pick<Operation, "alone" | "entries" | "grows" | "looks" | "submissions"> = {},
+  ): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const answer = (result: unknown, moment: Moment): void => {
+        try {
+          resolve(read(result, moment));
+        } catch (error) {
+          reject(isError(error) ? error : new Error(String(error)));
+        }
+      };
+      this.send({ what, args, ...rest, answer, fail: reject });
+    });
+  }
+
+  send(operation: Operation): void {
+    if (operation.alone === true) return void this.#send([operation]);
     (PASSING.has(operation.args[0] ?? "") ? this.#passing : this.#asked).push(operation);
-    this.#schedule();
+    // Worth a call of its own: the server works on it while the rest of this turn goes on.
+    if ((operation.entries ?? 1) >= FEWEST_ENTRIES) this.#pump();
+    else this.#schedule();
   }
 
   /** Sends the claims that wait, also when nothing else is to be sent. */
   look(): void {
     this.#looks = true;
     this.#schedule();
-  }
-
-  /** In a call of its own, in which nothing comes after it. */
-  askAlone(operation: Operation): void {
-    void this.#send([operation]);
   }
 
   /** Resolves when nothing is under way. */
@@ -140,8 +160,8 @@ export class Desk {
       let count = 0;
       for (const operation of line) {
         if (operation.submissions?.some(({ key }) => this.#keysUnderWay.has(key)) === true) break;
-        entries += operation.entries;
-        if (operation.grows) bytes += sizeOf(operation);
+        entries += operation.entries ?? 1;
+        if (operation.grows === true) bytes += sizeOf(operation);
         if (count > 0 && (entries > most || bytes > MOST_BYTES)) break;
         count += 1;
       }
@@ -220,7 +240,7 @@ export class Desk {
 
   async #run(operations: readonly Operation[], asked: readonly string[]): Promise<unknown> {
     const { wire, clock, keys, publishes, nonce } = this.#parts;
-    const grows = operations.some((operation) => operation.grows);
+    const grows = operations.some(isGrowing);
     const isWork = operations.every(
       ({ submissions, args: [name = ""] }) => submissions !== undefined || WORK_OPERATIONS.has(name),
     );
@@ -242,25 +262,26 @@ export class Desk {
 
   /** What the call was given, if it was, goes back at once, instead of when its leases run out. If this fails too, it is then. */
   #recall(call: string): void {
-    this.#passing.unshift({
-      what: "a recall",
-      args: ["recall", call],
-      entries: 1,
-      grows: false,
-      answer: () => undefined,
-      fail: () => undefined,
-    });
+    this.#passing.unshift({ what: "a recall", args: ["recall", call], answer: ignore, fail: ignore });
   }
+}
+
+function ignore(): void {
+  // What nobody waits for.
 }
 
 function looks(operation: Operation): boolean {
   return operation.looks === true;
 }
 
+function isGrowing(operation: Operation): boolean {
+  return operation.grows === true;
+}
+
 /** A store that is full still lets work end: what would make it larger is refused alone. */
 function spared(operations: readonly Operation[], error: unknown): readonly Operation[] {
-  const isFull = wordOf(error) === "OOM" && operations.some(({ grows }) => grows);
-  return isFull ? operations.filter(({ grows }) => !grows) : [];
+  const isFull = wordOf(error) === "OOM" && operations.some(isGrowing);
+  return isFull ? operations.filter((operation) => !isGrowing(operation)) : [];
 }
 
 function sizeOf({ submissions, args }: Operation): number {

@@ -6,6 +6,7 @@ import type * as port from "../../engine/port.ts";
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import { check } from "./check.ts";
+import type { Moment } from "./call.ts";
 import type { Wire } from "./client.ts";
 import { Inspection } from "./inspection.ts";
 import { queuesKey, queueTag } from "./names.ts";
@@ -31,17 +32,35 @@ export interface EngineParts {
   readonly signals?: Signals;
 }
 
+interface ReportBy<R, T> {
+  readonly what: string;
+  readonly write: (reports: readonly R[]) => readonly string[];
+  readonly read: (answer: unknown, moment: Moment) => T;
+  readonly lost: T;
+}
+
+const LOST: port.RenewResult = { ok: false };
+const RENEWING: ReportBy<port.Renewal, port.RenewResult> = {
+  what: "a renewal",
+  write: renewArguments,
+  read: (one, { since }) => (one === 0 ? LOST : { ok: true, since, cancelRequested: one === 2 }),
+  lost: LOST,
+};
+const SETTLING: ReportBy<port.Settlement, port.SettleResult> = {
+  what: "a settlement",
+  write: settleArguments,
+  read: (one) => (one === 1 ? "settled" : "lost"),
+  lost: "lost",
+};
+
 /** The engine as the application sees it: turns the port's calls into operations of the program in the server. */
 export class RedisEngine implements port.Engine {
   readonly name = "redis";
   readonly runs = true;
   /** What locks are kept in. */
   readonly register: RedisRegister;
-  readonly #wire: Wire;
-  readonly #prefix: string;
+  readonly #parts: Required<EngineParts>;
   readonly #nonce = `${randomUUID().slice(0, 8)}.`;
-  readonly #clock: Clock;
-  readonly #signals: Signals;
   readonly #locks: Locks;
   readonly #queues = new Map<string, Queue>();
   /** Those that were deleted. */
@@ -50,10 +69,7 @@ export class RedisEngine implements port.Engine {
   #closing: Promise<void> | undefined;
 
   constructor({ wire, prefix, clock = systemClock, signals = new RedisSignals(wire) }: EngineParts) {
-    this.#wire = wire;
-    this.#prefix = prefix;
-    this.#clock = clock;
-    this.#signals = signals;
+    this.#parts = { wire, prefix, clock, signals };
     this.register = new RedisRegister(wire, prefix, clock);
     this.#locks = locksOnRegister({ name: "redis", register: this.register, newId: randomUUID, watchesHolds: true });
     this.#inspection = new Inspection(clock);
@@ -86,41 +102,35 @@ export class RedisEngine implements port.Engine {
   }
 
   async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
-    this.#checkOpen();
-    const entries = renewals.map((renewal) => ({ queue: renewal.lease.queue, renewal }));
-    return await inPieces(entries, async (name, some) => {
-      const queue = this.#queues.get(name);
-      // It was deleted, and its leases with it.
-      if (queue === undefined) return some.map((): port.RenewResult => ({ ok: false }));
-      const args = renewArguments(some.map(({ renewal }) => renewal));
-      const asking = queue.ask(
-        "a renewal",
-        args,
-        (result, { since }): port.RenewResult[] =>
-          list(result).map((one) => (one === 0 ? { ok: false } : { ok: true, since, cancelRequested: one === 2 })),
-        { entries: some.length },
-      );
-      const results = await lostWith(asking, () => some.map((): port.RenewResult => ({ ok: false })));
-      for (const [index, { renewal }] of some.entries()) if (results[index]?.ok === false) queue.forget(renewal.lease);
-      return results;
-    });
+    const results = await this.#tell(renewals, RENEWING);
+    for (const [index, { lease }] of renewals.entries())
+      if (results[index]?.ok === false) this.#queues.get(lease.queue)?.forget(lease);
+    return results;
   }
 
   async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
+    // Before the answer, which may bring the same key again: that is no loss.
+    for (const { lease } of settlements) this.#queues.get(lease.queue)?.forget(lease);
+    return await this.#tell(settlements, SETTLING);
+  }
+
+  /** What is said of leases, and what became of each. */
+  async #tell<R extends port.Renewal | port.Settlement, T>(
+    reports: readonly R[],
+    by: ReportBy<R, T>,
+  ): Promise<readonly T[]> {
     this.#checkOpen();
-    const entries = settlements.map((settlement) => ({ queue: settlement.lease.queue, settlement }));
-    return await inPieces(entries, async (name, some) => {
+    const entries = reports.map((report) => ({ queue: report.lease.queue, report }));
+    return await inPieces(entries, async (name, pieces) => {
+      const some = pieces.map(({ report }) => report);
+      const lost = (): T[] => some.map(() => by.lost);
       const queue = this.#queues.get(name);
-      if (queue === undefined) return some.map((): port.SettleResult => "lost");
-      // Before the answer, which may bring the same key again: that is no loss.
-      for (const { settlement } of some) queue.forget(settlement.lease);
-      const args = settleArguments(some.map(({ settlement }) => settlement));
-      const asking = queue.ask("a settlement", args, (result) => list(result).map((one) => one === 1), {
-        // An item that ended before the last one costs a quarter of a settlement.
-        entries: some.reduce((sum, { settlement: { ended = [] } }) => sum + 1 + ended.length / 4, 0),
-      });
-      const results = await lostWith(asking, () => some.map(() => false));
-      return results.map((isSettled): port.SettleResult => (isSettled ? "settled" : "lost"));
+      // It was deleted, and its leases with it.
+      if (queue === undefined) return lost();
+      const read = (result: unknown, moment: Moment): T[] => list(result).map((one) => by.read(one, moment));
+      // An item that ended before the last one costs a quarter of a settlement.
+      const size = some.reduce((sum, { ended = [] }) => sum + 1 + ended.length / 4, 0);
+      return await lostWith(queue.desk.ask(by.what, by.write(some), read, { entries: size }), lost);
     });
   }
 
@@ -133,7 +143,7 @@ export class RedisEngine implements port.Engine {
   }
 
   async cancel({ queue, id }: port.ItemRequest): Promise<port.CancelResult> {
-    return await this.#queue(queue).ask("a cancel", ["cancel", id], (result) => {
+    return await this.#queue(queue).desk.ask("a cancel", ["cancel", id], (result) => {
       if (result === "cancelled" || result === "requested" || result === "ended") return result;
       return "missing";
     });
@@ -142,7 +152,7 @@ export class RedisEngine implements port.Engine {
   async pause({ queue, key, paused }: port.PauseRequest): Promise<void> {
     const flag = paused ? "1" : "0";
     const args = key === undefined ? ["pauseQueue", flag] : ["pauseKey", key, flag];
-    await this.#queue(queue).ask("a pause", args, () => undefined);
+    await this.#queue(queue).desk.ask("a pause", args, () => undefined);
   }
 
   async deleteQueue({ queue: name, force }: port.DeleteQueueRequest): Promise<boolean> {
@@ -156,21 +166,19 @@ export class RedisEngine implements port.Engine {
       if (contents !== undefined) throw new QueueNotEmpty(name, { waiting, leased, dead });
     }
     // Also after a deletion that ended half-way: a queue that is listed and not there is left out.
-    await this.#command(queuesKey(this.#prefix), ["SREM", queuesKey(this.#prefix), name], "the deletion of a queue");
+    await this.#inList("SREM", name, "the deletion of a queue");
     // Somebody may have made it anew meanwhile, and must not lose sight of it.
-    if ((await this.#levelsOf(name)) !== undefined)
-      await this.#command(queuesKey(this.#prefix), ["SADD", queuesKey(this.#prefix), name], "a new queue");
+    if ((await this.#levelsOf(name)) !== undefined) await this.#inList("SADD", name, "a new queue");
     return levels !== undefined;
   }
 
-  async queues({ queue }: { readonly queue?: string }): Promise<readonly port.QueueReport[]> {
+  async queues({ queue: wanted }: { readonly queue?: string }): Promise<readonly port.QueueReport[]> {
     this.#checkOpen();
-    const known = queue === undefined ? undefined : this.#queues.get(queue);
-    if (known !== undefined) return await this.#reportOf(known);
-    const names = texts(await this.#look(queuesKey(this.#prefix), ["SMEMBERS", queuesKey(this.#prefix)]));
-    const wanted = names.filter((name) => queue === undefined || name === queue).toSorted();
-    const reports = await Promise.all(wanted.map((name) => this.#report(name)));
-    return reports.filter((report) => report !== undefined);
+    const names =
+      wanted !== undefined && this.#queues.has(wanted)
+        ? [wanted]
+        : (await this.#listed()).filter((name) => wanted === undefined || name === wanted).toSorted();
+    return await this.#ofEach(names, async (queue) => [await this.#inspection.report(queue)]);
   }
 
   async keys(request: port.KeyPageRequest): Promise<readonly port.KeyReport[]> {
@@ -191,24 +199,27 @@ export class RedisEngine implements port.Engine {
 
   async check(): Promise<readonly port.Finding[]> {
     this.#checkOpen();
-    const [server, signals] = await Promise.all([check(this.#wire), this.#signals.check()]);
+    const [server, signals] = await Promise.all([check(this.#parts.wire), this.#parts.signals.check()]);
     return [...server, ...signals, ...(await this.#damage())];
   }
 
   /** Every key is looked at: nothing else pays for that. */
   async #damage(): Promise<readonly port.Finding[]> {
-    const findings: port.Finding[] = [];
-    for (const name of texts(await this.#look(queuesKey(this.#prefix), ["SMEMBERS", queuesKey(this.#prefix)]))) {
-      const levels = this.#queues.get(name)?.levels ?? (await this.#levelsOf(name));
-      if (levels === undefined) continue;
-      const queue = this.#queues.get(name) ?? this.#newQueue(name, levels);
-      // None: it was deleted since it was listed.
-      const looking = this.#inspection.keys(queue, { queue: name, limit: MOST_LOOKED_AT });
-      for (const { damage } of await lostWith<readonly port.KeyReport[]>(looking, () => []))
-        if (damage !== undefined)
-          findings.push({ severity: "error", subject: `queue ${name}`, detail: damage, advice: HOW_TO_REPAIR });
-    }
-    return findings;
+    return await this.#ofEach(await this.#listed(), async (queue) => {
+      const keys = await this.#inspection.keys(queue, { queue: queue.name, limit: MOST_LOOKED_AT });
+      const common = { severity: "error", subject: `queue ${queue.name}`, advice: HOW_TO_REPAIR } as const;
+      return keys.flatMap(({ damage }) => (damage === undefined ? [] : [{ ...common, detail: damage }]));
+    });
+  }
+
+  /** What is asked of queues that are listed. One that was deleted since has nothing to say. */
+  async #ofEach<T>(names: readonly string[], ask: (queue: Queue) => Promise<readonly T[]>): Promise<readonly T[]> {
+    const answers = names.map(async (name) => {
+      const known = this.#queues.get(name);
+      const levels = known?.levels ?? (await this.#levelsOf(name));
+      return levels === undefined ? [] : await lostWith(ask(known ?? this.#newQueue(name, levels)), () => []);
+    });
+    return (await Promise.all(answers)).flat();
   }
 
   close(): Promise<void> {
@@ -218,18 +229,17 @@ export class RedisEngine implements port.Engine {
 
   /** What is under way comes to its end; but a server that stands still must not keep a process from ending. */
   async #close(): Promise<void> {
-    const late = pause(this.#clock, CLOSE_MS);
+    const late = pause(this.#parts.clock, CLOSE_MS);
     await Promise.race([this.#locks.close(), late]);
     await Promise.race([Promise.all([...this.#queues.values(), ...this.#formers].map((queue) => queue.close())), late]);
-    await Promise.race([this.#signals.close(), late]);
-    this.#wire.close();
+    await Promise.race([this.#parts.signals.close(), late]);
+    this.#parts.wire.close();
   }
 
   async #declared(name: string, wanted: readonly string[]): Promise<readonly string[]> {
-    const tag = queueTag(this.#prefix, name);
+    const tag = queueTag(this.#parts.prefix, name);
     const stored = await this.#levelsOf(name);
-    const enlist = (): Promise<unknown> =>
-      this.#command(queuesKey(this.#prefix), ["SADD", queuesKey(this.#prefix), name], "a new queue");
+    const enlist = (): Promise<void> => this.#inList("SADD", name, "a new queue");
     try {
       // Listed first: a queue that is listed and not there is left out; one that is there and not listed would be lost to view.
       await enlist();
@@ -245,7 +255,7 @@ export class RedisEngine implements port.Engine {
   }
 
   async #levelsOf(name: string): Promise<readonly string[] | undefined> {
-    const tag = queueTag(this.#prefix, name);
+    const tag = queueTag(this.#parts.prefix, name);
     const stored = await this.#look(tag, ["HGET", tag, "levels"]);
     return stored === null ? undefined : readLevels(text(stored));
   }
@@ -257,35 +267,22 @@ export class RedisEngine implements port.Engine {
     this.#formers.add(queue);
   }
 
-  async #report(name: string): Promise<port.QueueReport | undefined> {
-    const known = this.#queues.get(name);
-    const levels = known?.levels ?? (await this.#levelsOf(name));
-    if (levels === undefined) return undefined;
-    const [report] = await this.#reportOf(known ?? this.#newQueue(name, levels));
-    return report;
-  }
-
-  /** None: it was deleted. */
-  async #reportOf(queue: Queue): Promise<readonly port.QueueReport[]> {
-    const reporting = this.#inspection.report(queue).then((report) => [report]);
-    return await lostWith(reporting, () => []);
-  }
-
   #newQueue(name: string, levels: readonly string[]): Queue {
-    return new Queue({
-      onMissing: (queue) => this.#former(queue),
-      name,
-      levels,
-      prefix: this.#prefix,
-      nonce: this.#nonce,
-      wire: this.#wire,
-      clock: this.#clock,
-      signals: this.#signals,
-    });
+    return new Queue({ ...this.#parts, name, levels, nonce: this.#nonce, onMissing: (queue) => this.#former(queue) });
+  }
+
+  async #listed(): Promise<readonly string[]> {
+    const key = queuesKey(this.#parts.prefix);
+    return texts(await this.#look(key, ["SMEMBERS", key]));
+  }
+
+  async #inList(change: "SADD" | "SREM", name: string, what: string): Promise<void> {
+    const key = queuesKey(this.#parts.prefix);
+    await this.#command(key, [change, key, name], what);
   }
 
   async #command(key: string, args: string[], what: string, looks = false): Promise<unknown> {
-    return await patiently(this.#clock, what, () => this.#wire.send(key, args), looks);
+    return await patiently(this.#parts.clock, what, () => this.#parts.wire.send(key, args), looks);
   }
 
   async #look(key: string, args: string[]): Promise<unknown> {

@@ -1,11 +1,10 @@
 /** What went wrong, by the word that Redis begins its errors with, or by the class of the client's own error. */
-import { BatonError, OutcomeUnknown } from "../../domain/errors.ts";
+import { BatonError, type ErrorCode, OutcomeUnknown } from "../../domain/errors.ts";
 import { isError } from "../../domain/realms.ts";
 import { redisLibrary } from "./client-library.ts";
 
 /** Nothing was done, and in a moment it may go. */
 const LATER = new Set(["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "NOREPLICAS"]);
-const STRANGER = new Set(["NOAUTH", "WRONGPASS"]);
 
 /** What the program says when an operation is about a key that it cannot read. Nothing was written by that run. */
 export const DAMAGED_KEY = "BATONDAMAGED";
@@ -60,74 +59,71 @@ export function unavailable(cause: unknown): BatonError {
   );
 }
 
+interface Meaning {
+  readonly code: ErrorCode;
+  /** What is told of it, around what the server said. */
+  readonly tell: (said: string, what: string) => string;
+}
+
+const STRANGER: Meaning = {
+  code: "STORE_UNAVAILABLE",
+  tell: (said) =>
+    `Redis does not know this user, or the password is wrong: ${said}. Nothing was done. Check both: redis://user:password@host.`,
+};
+const MOVED: Meaning = {
+  code: "STORE_UNAVAILABLE",
+  tell: (said) =>
+    `This Redis server is part of a cluster: ${said}. Nothing was done. Pass a cluster client to redisEngineOn().`,
+};
+const OTHER: Meaning = {
+  code: "STORE_UNAVAILABLE",
+  tell: (said, what) =>
+    `Redis refused ${what}: ${said}. Nothing was done. Repeat the call when the server is well again.`,
+};
+const MEANINGS: Readonly<Record<string, Meaning>> = {
+  OOM: {
+    code: "STORE_FULL",
+    tell: (said, what) =>
+      `Redis has no memory left: ${said}. ${what === "a submission" ? "The item was not accepted." : `It refused ${what}; nothing was done.`} ` +
+      "Work goes on and frees memory; raise maxmemory, add workers, or keep finished items for a shorter time.",
+  },
+  MISCONF: {
+    code: "STORE_FULL",
+    tell: (said) => `Redis cannot write to its disk: ${said}. Nothing was done. Free space on it.`,
+  },
+  READONLY: {
+    code: "STORE_READ_ONLY",
+    tell: (said) =>
+      `This Redis server is a replica: ${said}. Nothing was done. Connect to the primary, or by sentinels or a cluster client, which find it.`,
+  },
+  MOVED,
+  CROSSSLOT: MOVED,
+  ASK: MOVED,
+  NOAUTH: STRANGER,
+  WRONGPASS: STRANGER,
+  NOPERM: {
+    code: "STORE_UNAVAILABLE",
+    tell: (said, what) =>
+      `Redis does not allow ${what}: ${said}. Nothing was done. Give the user the permissions that the page about the Redis engine lists.`,
+  },
+  [DAMAGED_KEY]: {
+    code: "STORE_CORRUPT",
+    tell: (said) =>
+      `The record of key ${JSON.stringify(/BATONDAMAGED (.*?)(?: script: .*)?$/s.exec(said)?.[1] ?? "")} is damaged: somebody else wrote into it. ` +
+      "Nothing was done. Other keys go on. Its items are still in Redis; to get rid of the record, remove the key's field from the hash that ends in :keys " +
+      "while no process of the queue runs, and submit them again.",
+  },
+  BATONBROKEN: {
+    code: "STORE_CORRUPT",
+    tell: (said) =>
+      `The queue's records in Redis do not fit together: ${said}. Nothing was done. Something else has changed or evicted keys of Baton; restore a backup, or remove the queue's keys.`,
+  },
+};
+
 function explainReply(word: string, cause: unknown, what: string): BatonError {
   const said = (isError(cause) ? cause.message : String(cause)).replace(/\.$/, "");
-  if (word === "OOM") {
-    const meaning = what === "a submission" ? "The item was not accepted." : `It refused ${what}; nothing was done.`;
-    return new BatonError(
-      "STORE_FULL",
-      `Redis has no memory left: ${said}. ${meaning} Work goes on and frees memory; raise maxmemory, add workers, or keep finished items for a shorter time.`,
-      { cause },
-    );
-  }
-  if (word === "MISCONF") {
-    return new BatonError(
-      "STORE_FULL",
-      `Redis cannot write to its disk: ${said}. Nothing was done. Free space on it.`,
-      {
-        cause,
-      },
-    );
-  }
-  if (word === "READONLY") {
-    return new BatonError(
-      "STORE_READ_ONLY",
-      `This Redis server is a replica: ${said}. Nothing was done. Connect to the primary, or by sentinels or a cluster client, which find it.`,
-      { cause },
-    );
-  }
-  if (word === "MOVED" || word === "CROSSSLOT" || word === "ASK") {
-    return new BatonError(
-      "STORE_UNAVAILABLE",
-      `This Redis server is part of a cluster: ${said}. Nothing was done. Pass a cluster client to redisEngineOn().`,
-      { cause },
-    );
-  }
-  if (STRANGER.has(word)) {
-    return new BatonError(
-      "STORE_UNAVAILABLE",
-      `Redis does not know this user, or the password is wrong: ${said}. Nothing was done. Check both: redis://user:password@host.`,
-      { cause },
-    );
-  }
-  if (word === "NOPERM") {
-    return new BatonError(
-      "STORE_UNAVAILABLE",
-      `Redis does not allow ${what}: ${said}. Nothing was done. Give the user the permissions that the page about the Redis engine lists.`,
-      { cause },
-    );
-  }
-  if (word === DAMAGED_KEY) {
-    const [, name = ""] = /BATONDAMAGED (.*?)(?: script: .*)?$/s.exec(said) ?? [];
-    return new BatonError(
-      "STORE_CORRUPT",
-      `The record of key ${JSON.stringify(name)} is damaged: somebody else wrote into it. Nothing was done. Other keys go on. ` +
-        "Its items are still in Redis; to get rid of the record, remove the key's field from the hash that ends in :keys while no process of the queue runs, and submit them again.",
-      { cause },
-    );
-  }
-  if (word === "BATONBROKEN") {
-    return new BatonError(
-      "STORE_CORRUPT",
-      `The queue's records in Redis do not fit together: ${said}. Nothing was done. Something else has changed or evicted keys of Baton; restore a backup, or remove the queue's keys.`,
-      { cause },
-    );
-  }
-  return new BatonError(
-    "STORE_UNAVAILABLE",
-    `Redis refused ${what}: ${said}. Nothing was done. Repeat the call when the server is well again.`,
-    { cause },
-  );
+  const { code, tell } = MEANINGS[word] ?? OTHER;
+  return new BatonError(code, tell(said, what), { cause });
 }
 
 function reasonOf(cause: unknown): string {

@@ -1,14 +1,6 @@
 /** Questions about a queue, and dead letters brought back, page by page. */
 import type { Clock } from "../../domain/clock.ts";
-import type {
-  DeadReport,
-  ItemReport,
-  KeyPageRequest,
-  KeyReport,
-  PageRequest,
-  QueueReport,
-  ReviveRequest,
-} from "../../engine/port.ts";
+import type * as port from "../../engine/port.ts";
 import type { Queue } from "./queue.ts";
 import { list, number, readDead, readItem, readKey, readQueue, text, texts } from "./replies.ts";
 import { together } from "./together.ts";
@@ -25,17 +17,17 @@ export class Inspection {
     this.#clock = clock;
   }
 
-  find(queue: Queue, id: string): Promise<ItemReport | undefined> {
+  find(queue: Queue, id: string): Promise<port.ItemReport | undefined> {
     return queue.look("an item", ["find", id], (result) => readItem(result, id, queue.levels, this.#clock.wall()));
   }
 
-  report(queue: Queue): Promise<QueueReport> {
+  report(queue: Queue): Promise<port.QueueReport> {
     return queue.look("a queue", ["report"], (result) => readQueue(result, queue.name));
   }
 
-  async keys(queue: Queue, request: KeyPageRequest): Promise<readonly KeyReport[]> {
+  async keys(queue: Queue, request: port.KeyPageRequest): Promise<readonly port.KeyReport[]> {
     if (request.leased === true) return await this.#leased(queue, request);
-    const found: KeyReport[] = [];
+    const found: port.KeyReport[] = [];
     for (let after = request.after ?? ""; found.length < request.limit;) {
       const limit = Math.min(PAGE, request.limit - found.length);
       const page = await queue.look("keys", ["keys", after, String(limit)], (result) => list(result));
@@ -47,8 +39,8 @@ export class Inspection {
     return found;
   }
 
-  async dead(queue: Queue, request: PageRequest): Promise<readonly DeadReport[]> {
-    const found: DeadReport[] = [];
+  async dead(queue: Queue, request: port.PageRequest): Promise<readonly port.DeadReport[]> {
+    const found: port.DeadReport[] = [];
     for (let after = request.after ?? ""; found.length < request.limit;) {
       const limit = Math.min(DEAD_PAGE, request.limit - found.length);
       const args = ["dead", after, String(limit)];
@@ -64,17 +56,17 @@ export class Inspection {
   }
 
   /** All of them in small steps. Letters that die meanwhile are left for the next time. */
-  async revive(queue: Queue, { ids, action }: ReviveRequest): Promise<number> {
+  async revive(queue: Queue, { ids, action }: port.ReviveRequest): Promise<number> {
     if (ids !== undefined) {
       const asked = [...new Set(ids)].map((id) =>
-        queue.ask("a dead letter brought back", ["revive", action, id], number, { grows: action === "retry" }),
+        queue.desk.ask("a dead letter brought back", ["revive", action, id], number, { grows: action === "retry" }),
       );
       return (await together(asked)).reduce((sum, one) => sum + one, 0);
     }
     let revived = 0;
     for (let upTo = ""; ;) {
       const args = ["reviveAll", action, upTo, String(PAGE)];
-      const step = await queue.ask("dead letters brought back", args, (result) => list(result), {
+      const step = await queue.desk.ask("dead letters brought back", args, (result) => list(result), {
         entries: PAGE,
         grows: action === "retry",
       });
@@ -85,7 +77,7 @@ export class Inspection {
   }
 
   /** There are never more leases than there are slots to work in; sorted here, because Lua would sort by the server's locale. */
-  async #leased(queue: Queue, { after, limit }: KeyPageRequest): Promise<readonly KeyReport[]> {
+  async #leased(queue: Queue, { after, limit }: port.KeyPageRequest): Promise<readonly port.KeyReport[]> {
     const names = await queue.look("leases", ["leased"], texts);
     const from = after === undefined ? undefined : Buffer.from(after);
     const page = names

@@ -1,7 +1,7 @@
 /** What the program can be asked for, as it wants its arguments: see `lua/main.ts`. */
 import { briefFailure, type Failure } from "../../domain/failure.ts";
 import type { Body, Payload } from "../../domain/payload.ts";
-import type { ClaimRequest, EndedItem, Ending, Renewal, Settlement, Submission } from "../../engine/port.ts";
+import type { ClaimRequest, Ending, Renewal, Settlement, Submission } from "../../engine/port.ts";
 
 /** A text, or bytes as base64: replies are text. */
 export function writeBody(body: Body): { readonly form: string; readonly text: string } {
@@ -15,19 +15,13 @@ export function readPayload(kind: string, form: string, text: string): Payload {
 
 /** Submissions in a row with the same terms travel together. */
 export function submitArguments(submissions: readonly Submission[], levels: readonly string[]): readonly string[][] {
-  const groups: string[][] = [];
-  for (let first = 0; first < submissions.length;) {
-    let last = first + 1;
-    const [terms] = submissions.slice(first, last);
-    if (terms === undefined) break;
-    for (; last < submissions.length; last += 1) {
-      const next = submissions[last];
-      if (next === undefined || !haveSameTerms(terms, next)) break;
-    }
-    groups.push(groupArguments(terms, submissions.slice(first, last), levels));
-    first = last;
+  const groups: Submission[][] = [];
+  for (const one of submissions) {
+    const group = groups.at(-1);
+    if (group?.[0] !== undefined && haveSameTerms(group[0], one)) group.push(one);
+    else groups.push([one]);
   }
-  return groups;
+  return groups.flatMap((group) => (group[0] === undefined ? [] : [groupArguments(group[0], group, levels)]));
 }
 
 function groupArguments(terms: Submission, group: readonly Submission[], levels: readonly string[]): string[] {
@@ -54,37 +48,46 @@ function groupArguments(terms: Submission, group: readonly Submission[], levels:
   return args;
 }
 
+const TERMS = ["level", "delayMs", "keepMs", "mode", "keyLimit", "queueLimit"] as const;
+
 function haveSameTerms(one: Submission, other: Submission): boolean {
   return (
-    one.level === other.level &&
+    TERMS.every((name) => one[name] === other[name]) &&
     one.payload.type === other.payload.type &&
     typeof one.payload.body === typeof other.payload.body &&
-    one.delayMs === other.delayMs &&
-    one.keepMs === other.keepMs &&
-    one.mode === other.mode &&
-    one.keyLimit === other.keyLimit &&
-    one.queueLimit === other.queueLimit &&
     (one.id === undefined) === (other.id === undefined) &&
     (one.headers === undefined) === (other.headers === undefined)
   );
 }
 
 export function settleArguments(settlements: readonly Settlement[]): string[] {
-  const args = ["settle", String(settlements.length)];
-  for (const { lease, ended, ending } of settlements) {
-    args.push(lease.key, String(lease.fence));
-    if (ended !== undefined) pushEnded(args, ended);
-    pushEnding(args, ending);
-  }
-  return args;
+  return reportArguments("settle", settlements, (args, { ending }) => pushEnding(args, ending));
 }
 
-function pushEnded(args: string[], ended: readonly EndedItem[]): void {
-  args.push("ended", String(ended.length));
-  for (const { id, ending } of ended) {
-    args.push(id);
-    pushEnding(args, ending);
+export function renewArguments(renewals: readonly Renewal[]): string[] {
+  return reportArguments("renew", renewals, (args, { leaseMs, progress }) =>
+    args.push(microseconds(leaseMs), progress === undefined ? "" : String(progress)),
+  );
+}
+
+/** The keys, then what is said of the lease of each. */
+function reportArguments<R extends Renewal | Settlement>(
+  name: string,
+  reports: readonly R[],
+  pushTerms: (args: string[], report: R) => void,
+): string[] {
+  const args = [name, String(reports.length), ...reports.map(({ lease }) => lease.key)];
+  for (const report of reports) {
+    const { lease, ended } = report;
+    args.push(String(lease.fence));
+    if (ended !== undefined) args.push("ended", String(ended.length));
+    for (const { id, ending } of ended ?? []) {
+      args.push(id);
+      pushEnding(args, ending);
+    }
+    pushTerms(args, report);
   }
+  return args;
 }
 
 function pushEnding(args: string[], ending: Ending): void {
@@ -108,16 +111,6 @@ function pushEnding(args: string[], ending: Ending): void {
 /** As the history of attempts has it. */
 function briefOf(failure: Failure): string {
   return JSON.stringify(briefFailure(failure));
-}
-
-export function renewArguments(renewals: readonly Renewal[]): string[] {
-  const args = ["renew", String(renewals.length)];
-  for (const { lease, leaseMs, progress, ended } of renewals) {
-    args.push(lease.key, String(lease.fence));
-    if (ended !== undefined) pushEnded(args, ended);
-    args.push(microseconds(leaseMs), progress === undefined ? "" : String(progress));
-  }
-  return args;
 }
 
 export function holdArguments(key: string, worker: string, leaseMs: number, waits: boolean): string[] {

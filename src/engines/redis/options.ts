@@ -25,13 +25,14 @@ const STORE_OPTIONS: OptionNames<StoreOptions> = { prefix: true, wake: true };
 const REDIS_OPTIONS: OptionNames<RedisOptions> = { ...STORE_OPTIONS, url: true, ca: true, cert: true, key: true };
 
 const PREFIX = /^[A-Za-z0-9_-]{1,32}$/;
+const A_URL = "redis://host:6379/0, or rediss:// for encryption";
 const PARAMETERS = ["prefix", "ca", "cert", "key"];
 
 /** Those of an engine on a client of its own. */
 export function checkRedisOptions(options: RedisOptions): RedisOptions {
   const { url } = checkOptions(options, REDIS_OPTIONS);
   if (typeof url === "string") return options;
-  throw new InvalidInput("url", url, "redis://host:6379/0, or rediss:// for encryption");
+  throw new InvalidInput("url", url, A_URL);
 }
 
 /** Those of an engine on a client of the application's. */
@@ -46,14 +47,9 @@ export function checkPrefix(prefix = "baton"): string {
 
 /** The parameters are ours, the rest is the client's. */
 export function parseRedisUrl(written: string): RedisOptions {
-  let url: URL;
-  try {
-    url = new URL(written);
-  } catch {
-    throw new InvalidInput("store", withoutSecrets(written), "redis://host:6379/0, or rediss:// for encryption");
-  }
-  if (url.protocol !== "redis:" && url.protocol !== "rediss:")
-    throw new InvalidInput("store", withoutSecrets(written), "redis://host:6379/0, or rediss:// for encryption");
+  const url = URL.parse(written);
+  if (url?.protocol !== "redis:" && url?.protocol !== "rediss:")
+    throw new InvalidInput("store", withoutSecrets(written), A_URL);
   if (!/^\/?(\d+)?$/.test(url.pathname))
     throw new InvalidInput("store", withoutSecrets(written), "the number of a database behind the host, if anything");
   checkParameters(url.searchParams.keys(), PARAMETERS);
@@ -72,12 +68,12 @@ export interface TlsFiles {
   readonly key?: Buffer;
 }
 
-export function readTlsFiles({ ca, cert, key }: RedisOptions): TlsFiles {
-  return {
-    ...(ca === undefined ? {} : { ca: readTlsFile("ca", ca) }),
-    ...(cert === undefined ? {} : { cert: readTlsFile("cert", cert) }),
-    ...(key === undefined ? {} : { key: readTlsFile("key", key) }),
-  };
+export function readTlsFiles(options: RedisOptions): TlsFiles {
+  const files = (["ca", "cert", "key"] as const).flatMap((what) => {
+    const file = options[what];
+    return file === undefined ? [] : [[what, readTlsFile(what, file)] as const];
+  });
+  return Object.fromEntries(files);
 }
 
 function readTlsFile(what: string, file: string): Buffer {

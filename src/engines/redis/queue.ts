@@ -1,26 +1,16 @@
 /** One queue, as this process sees it: its desk, those who wait for it, and when they look by themselves. */
 import { QueueMissing } from "../../domain/errors.ts";
-import { isError } from "../../domain/realms.ts";
 import type { Clock, Timer } from "../../domain/clock.ts";
-import type {
-  ClaimRequest,
-  Grant,
-  HoldRequest,
-  Lease,
-  Outcome,
-  OutcomeRequest,
-  Submission,
-  SubmitResult,
-} from "../../engine/port.ts";
+import type * as port from "../../engine/port.ts";
 import { HeldLeases } from "../../engine/held-leases.ts";
 import { Claims } from "./claims.ts";
 import type { Wire } from "./client.ts";
-import type { Moment, Operation } from "./call.ts";
+import type { Moment } from "./call.ts";
 import { Desk } from "./desk.ts";
 import { Holds } from "./holds.ts";
 import { queueNames } from "./names.ts";
 import { Outcomes } from "./outcomes.ts";
-import { type Answer, list, number } from "./replies.ts";
+import { type Answer, list, type News, number } from "./replies.ts";
 import { readSubmitted } from "./submitted.ts";
 import { pairs, type SignalListener, type Signals } from "./signals.ts";
 
@@ -52,7 +42,7 @@ export class Queue implements SignalListener {
   readonly name: string;
   readonly #parts: QueueParts;
   readonly #channel: string;
-  readonly #desk: Desk;
+  readonly desk: Desk;
   readonly #claims: Claims;
   readonly #holds: Holds;
   readonly #outcomes: Outcomes;
@@ -70,12 +60,14 @@ export class Queue implements SignalListener {
     this.#channel = channel;
     this.levels = levels;
     this.name = parts.name;
-    this.#claims = new Claims(
+    this.#claims = new Claims({
       levels,
-      () => this.#desk.look(),
-      (request, grants) => this.#granted(request, grants),
-    );
-    this.#desk = new Desk({
+      look: () => this.desk.look(),
+      granted: (request, grants) => {
+        for (const { lease } of grants) this.#held.add(lease, request.lost);
+      },
+    });
+    this.desk = new Desk({
       wire,
       clock,
       keys,
@@ -87,94 +79,56 @@ export class Queue implements SignalListener {
       queue: parts.name,
       onMissing: (error) => this.#missing(error),
     });
-    this.#holds = new Holds(this.#desk);
-    this.#outcomes = new Outcomes(this.#desk);
+    this.#holds = new Holds(this.desk);
+    this.#outcomes = new Outcomes(this.desk);
   }
 
   look<T>(what: string, args: readonly string[], read: (result: unknown) => T): Promise<T> {
-    return this.ask(`a look at ${what}`, args, read, { looks: true });
-  }
-
-  /** One operation, and its result with the time from which it counts. */
-  ask<T>(
-    what: string,
-    args: readonly string[],
-    read: (result: unknown, moment: Moment) => T,
-    {
-      entries = 1,
-      grows = false,
-      ...rest
-    }: Partial<Pick<Operation, "entries" | "grows" | "looks" | "submissions">> = {},
-  ): Promise<T> {
-    return new Promise((resolve, reject) => {
-      this.#desk.ask({
-        what,
-        args,
-        entries,
-        grows,
-        ...rest,
-        answer: (result, moment) => {
-          try {
-            resolve(read(result, moment));
-          } catch (error) {
-            reject(isError(error) ? error : new Error(String(error)));
-          }
-        },
-        fail: reject,
-      });
-    });
+    return this.desk.ask(`a look at ${what}`, args, read, { looks: true });
   }
 
   /** Undefined: it is deleted. Otherwise what it has in it: items that wait, leases and dead letters. */
   async delete(force: boolean): Promise<readonly number[] | undefined> {
-    const found = await new Promise<unknown>((resolve, reject) => {
-      const args = ["deleteQueue", force ? "1" : "0"];
-      this.#desk.askAlone({
-        what: "the deletion of a queue",
-        args,
-        entries: 1,
-        grows: false,
-        answer: resolve,
-        fail: reject,
-      });
-    });
+    const args = ["deleteQueue", force ? "1" : "0"];
+    const found = await this.desk.ask("the deletion of a queue", args, (result) => result, { alone: true });
     if (found !== 1) return list(found).map(number);
     this.#missing(new QueueMissing(this.name));
     return undefined;
   }
 
-  submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
-    const read = (result: unknown, { at }: Moment): readonly SubmitResult[] =>
+  submit(submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
+    const read = (result: unknown, { at }: Moment): readonly port.SubmitResult[] =>
       readSubmitted(submissions, list(result), at, this.levels);
-    return this.ask("a submission", NO_ARGUMENTS, read, { entries: submissions.length, grows: true, submissions });
+    return this.desk.ask("a submission", NO_ARGUMENTS, read, { entries: submissions.length, grows: true, submissions });
   }
 
-  claim(request: ClaimRequest): Promise<readonly Grant[]> {
+  claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     this.#listen().catch(() => undefined);
-    const claim = this.#claims.claim(request);
+    const claim = this.#claims.wait(request);
     if (!this.#parts.signals.published) claim.then(this.#leaveSoon, this.#leaveSoon);
     return claim;
   }
 
-  async hold(request: HoldRequest): Promise<Lease | undefined> {
+  async hold(request: port.HoldRequest): Promise<port.Lease | undefined> {
     // Whoever only tries does not wait to be told.
     if (!request.signal.aborted) this.#listen().catch(() => undefined);
-    const lease = await this.#holds.hold(request);
+    const lease = await this.#holds.wait(request);
     if (lease !== undefined) this.#held.add(lease, request.lost);
     return lease;
   }
 
-  async outcome(request: OutcomeRequest): Promise<Outcome | undefined> {
+  async outcome(request: port.OutcomeRequest): Promise<port.Outcome | undefined> {
+    if (request.signal.aborted) return undefined;
     this.#listen().catch(() => undefined);
     try {
-      return await this.#outcomes.outcome(request);
+      return await this.#outcomes.wait(request);
     } finally {
       if (!this.#parts.signals.published) this.#leaveSoon();
     }
   }
 
   /** The lease has ended, as far as this process is concerned. */
-  forget(lease: Lease): void {
+  forget(lease: port.Lease): void {
     this.#held.remove(lease);
   }
 
@@ -182,24 +136,22 @@ export class Queue implements SignalListener {
     return this.#claims.size;
   }
 
+  /** There is work: the tidings may have overtaken the answer to a claim that came too early for it. */
   work(): void {
-    this.#claims.told();
+    this.#claims.look();
   }
 
   due(inUs: number): void {
     this.#wakeIn(inUs);
   }
 
-  freed(keys: readonly string[]): void {
-    this.#holds.look(keys);
-  }
-
-  ended(ids: readonly string[]): void {
-    this.#outcomes.look(ids);
-  }
-
-  lost(leases: readonly { readonly key: string; readonly fence: number }[]): void {
-    for (const { key, fence } of leases) this.#held.lose({ queue: this.name, key, fence });
+  hear({ left = 0, freed = [], ended = [], lost = [] }: Partial<News>): void {
+    const [keys, ids] = [new Set(freed), new Set(ended)];
+    if (keys.size > 0) this.#holds.look(({ key }) => keys.has(key));
+    if (ids.size > 0) this.#outcomes.look(({ id }) => ids.has(id));
+    for (const { key, fence } of pairs(lost)) this.#held.lose({ queue: this.name, key, fence });
+    // Claims that were with the server in another call have missed it.
+    if (left > 0) this.work();
   }
 
   doubted(key: string, fence: number): void {
@@ -208,9 +160,7 @@ export class Queue implements SignalListener {
 
   /** Everybody who waits looks. */
   missed(): void {
-    this.work();
-    this.#holds.look();
-    this.#outcomes.look();
+    for (const waiting of this.#waiting) waiting.look();
   }
 
   /** Whoever hears nothing any more looks at once, and more often. */
@@ -224,35 +174,21 @@ export class Queue implements SignalListener {
     this.#isClosed = true;
     this.#leaving?.cancel();
     this.#timer?.cancel();
-    this.#claims.giveUp();
-    this.#holds.giveUp();
-    this.#outcomes.giveUp();
-    await this.#desk.quiet();
+    for (const waiting of this.#waiting) waiting.close();
+    await this.desk.quiet();
     // A subscription that is just being made may wait for a server that is away, and ends with its connection.
     this.#listening?.then((stop) => stop()).catch(() => undefined);
   }
 
   #missing(error: QueueMissing): void {
-    this.#claims.fail(error);
-    this.#holds.fail(error);
-    this.#outcomes.fail(error);
+    for (const waiting of this.#waiting) waiting.fail(error);
     this.#parts.onMissing(this);
-  }
-
-  #granted(request: ClaimRequest, grants: readonly Grant[]): void {
-    for (const { lease } of grants) this.#held.add(lease, request.lost);
   }
 
   #answered({ dueInUs, news }: Answer): void {
     const { signals, name } = this.#parts;
-    if (!signals.published) {
-      signals.tell(name, news);
-      if (news.freed.length > 0) this.#holds.look(news.freed);
-      if (news.ended.length > 0) this.#outcomes.look(news.ended);
-      if (news.lost.length > 0) this.lost(pairs(news.lost));
-    }
-    // Claims that were with the server in another call have missed it.
-    if (news.left > 0) this.work();
+    signals.tell(name, news);
+    this.hear(signals.published ? { left: news.left } : news);
     this.#wakeIn(dueInUs);
   }
 
@@ -290,8 +226,12 @@ export class Queue implements SignalListener {
     return this.#parts.signals.hears ? LOOK_MS : DEAF_LOOK_MS;
   }
 
+  get #waiting(): readonly (Claims | Holds | Outcomes)[] {
+    return [this.#claims, this.#holds, this.#outcomes];
+  }
+
   get #anyWaits(): boolean {
-    return this.#claims.anyWaits || this.#holds.anyWaits || this.#outcomes.anyWaits;
+    return this.#waiting.some(({ size }) => size > 0);
   }
 
   /** One timer: for what comes due, and for the looks by oneself. */
@@ -310,7 +250,7 @@ export class Queue implements SignalListener {
       if (!this.#anyWaits) return;
       // Whatever is due happens when the server is asked for anything.
       if (isLook) this.missed();
-      else if (this.#claims.anyWaits) this.#desk.look();
+      else if (this.#claims.size > 0) this.desk.look();
       else this.#holds.look();
       this.#wakeIn(this.#lookMs * 1_000);
     });

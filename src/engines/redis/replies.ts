@@ -2,16 +2,7 @@
 import { readAttempts, soFar, withAttempts } from "../../engine/attempts.ts";
 import { readFailure, readHeaders } from "../../engine/stored-json.ts";
 import type { Instant } from "../../domain/clock.ts";
-import type {
-  DeadReport,
-  Grant,
-  Item,
-  ItemReport,
-  KeyReport,
-  Outcome,
-  QueueReport,
-  RunningReport,
-} from "../../engine/port.ts";
+import type * as port from "../../engine/port.ts";
 import { readPayload } from "./operations.ts";
 
 /** What one call brought. */
@@ -73,9 +64,9 @@ export function milliseconds(value: unknown): number {
 }
 
 /** A text with what belongs to the item, then the body, for each. The first of a run names its key; those behind it follow. */
-export function readGrants(result: unknown, queue: string, levels: readonly string[], since: Instant): Grant[] {
+export function readGrants(result: unknown, queue: string, levels: readonly string[], since: Instant): port.Grant[] {
   const parts = list(result);
-  const grants: (Grant & { behind?: Item[] })[] = [];
+  const grants: (port.Grant & { behind?: port.Item[] })[] = [];
   for (let index = 0; index + 1 < parts.length; index += 2) {
     const [name = "", fence, id = "", level, kind = "", form = "", submitted, attempt, headers = "", losses] = text(
       parts[index],
@@ -106,7 +97,7 @@ export function readItem(
   id: string,
   levels: readonly string[],
   nowMs: number,
-): ItemReport | undefined {
+): port.ItemReport | undefined {
   const [mark, key, level, submitted, attempt, state, ...rest] = list(result);
   if (mark === undefined) return undefined;
   const common = {
@@ -128,7 +119,7 @@ export function readItem(
   return { ...living, state: "waiting", ...(dueAt > nowMs ? { dueAt } : {}) };
 }
 
-export function readOutcome(result: unknown): Outcome | undefined {
+export function readOutcome(result: unknown): port.Outcome | undefined {
   const [mark, , , , attempt, state, at, kind, form, body, failure, tried, missing] = list(result);
   if (mark !== "E") return undefined;
   if (state !== "done" && state !== "dead" && state !== "cancelled" && state !== "replaced")
@@ -145,7 +136,7 @@ export function readOutcome(result: unknown): Outcome | undefined {
 }
 
 /** `levels`, paused, delayed, running, dead, then what waits per level. */
-export function readQueue(result: unknown, queue: string): QueueReport {
+export function readQueue(result: unknown, queue: string): port.QueueReport {
   const [written, paused, delayed, running, dead, ...counts] = list(result);
   const levels = readLevels(text(written)).map((level, rank) => ({ level, waiting: number(counts[rank]) }));
   return {
@@ -159,7 +150,7 @@ export function readQueue(result: unknown, queue: string): QueueReport {
   };
 }
 
-export function readKey(result: unknown): KeyReport {
+export function readKey(result: unknown): port.KeyReport {
   const [name, state, held, paused, waiting, delayed, running] = list(result);
   if (state === "damaged") {
     const damage = `The record of key ${JSON.stringify(text(name))} is damaged: somebody else wrote into it.`;
@@ -175,14 +166,14 @@ export function readKey(result: unknown): KeyReport {
   };
 }
 
-function keyState(state: string): KeyReport["state"] {
+function keyState(state: string): port.KeyReport["state"] {
   if (state === "leased") return "running";
   // A parked key has an item that could run, but the key is paused or kept.
   if (state === "ready" || state === "parked") return "ready";
   return state === "blocked" ? "blocked" : "idle";
 }
 
-export function readDead(result: unknown, levels: readonly string[]): DeadReport {
+export function readDead(result: unknown, levels: readonly string[]): port.DeadReport {
   const [id, key, level, at, attempt, submitted, failure, kind, form, body, tried] = list(result);
   return {
     id: text(id),
@@ -197,7 +188,7 @@ export function readDead(result: unknown, levels: readonly string[]): DeadReport
   };
 }
 
-function readRunning(value: unknown): RunningReport {
+function readRunning(value: unknown): port.RunningReport {
   const [worker, fence, since, deadline, attempt, progress, id] = list(value);
   return {
     worker: text(worker),

@@ -14,11 +14,8 @@ export interface SignalListener {
   work(count: number): void;
   /** Something comes due in so many microseconds. */
   due(inUs: number): void;
-  /** Keys that somebody waits to hold are free. */
-  freed(keys: readonly string[]): void;
-  /** Items ended, by id. */
-  ended(ids: readonly string[]): void;
-  lost(leases: readonly { readonly key: string; readonly fence: number }[]): void;
+  /** What the program told. */
+  hear(news: Partial<News>): void;
   /** Something else than the server says that a lease is lost. */
   doubted(key: string, fence: number): void;
   /** Some of this may have been missed. */
@@ -81,11 +78,11 @@ function hear(message: string, listener: SignalListener): void {
     case "d":
       return listener.due(Number(rest));
     case "h":
-      return listener.freed(rest.split("\0"));
+      return listener.hear({ freed: rest.split("\0") });
     case "o":
-      return listener.ended(rest.split("\0"));
+      return listener.hear({ ended: rest.split("\0") });
     case "l":
-      return listener.lost(pairs(rest.split("\0")));
+      return listener.hear({ lost: rest.split("\0") });
     default:
     // Of a newer version: whatever it is, a look by oneself finds it.
   }

@@ -29,7 +29,7 @@ export class WakeSignals implements Signals {
         wake: (count) => listener.work(count),
         stir: () => listener.missed(),
       }),
-      this.#wake.onEnded(queue, (ids) => (ids === undefined ? listener.missed() : listener.ended(ids))),
+      this.#wake.onEnded(queue, (ids) => (ids === undefined ? listener.missed() : listener.hear({ ended: ids }))),
       this.#wake.onLost((lost) => {
         if (lost.queue === queue) listener.doubted(lost.key, lost.fence);
       }),

@@ -33,7 +33,7 @@ export class RedisWake implements WakeAdapter {
   constructor(wire: Wire, prefix: string) {
     this.#wire = wire;
     this.#prefix = prefix;
-    this.hints = new RedisHints(wire, prefix);
+    this.hints = hintsOf(wire, prefix);
   }
 
   async publish(messages: readonly WakeMessage[]): Promise<void> {
@@ -76,28 +76,19 @@ export class RedisWake implements WakeAdapter {
 }
 
 /** A script changes a budget in one step: nobody is ever faster in between. */
-class RedisHints implements HintStore {
-  readonly #wire: Wire;
-  readonly #prefix: string;
-
-  constructor(wire: Wire, prefix: string) {
-    this.#wire = wire;
-    this.#prefix = prefix;
-  }
-
-  async add(name: string, count: number): Promise<void> {
-    await explained(ADD.run(this.#wire, [this.#key(name)], [String(count), String(HINT_MS)]), "a hint");
-  }
-
-  async take(name: string): Promise<HintResult> {
-    const result = await explained(TAKE.run(this.#wire, [this.#key(name)], [String(HINT_MS)]), "a hint");
-    if (result === "taken" || result === "missing" || result === "empty") return result;
-    throw new BatonError("STORE_CORRUPT", "Redis answered to a hint with something else than a hint.");
-  }
-
-  #key(name: string): string {
-    return `${this.#prefix}:hint:${name}`;
-  }
+function hintsOf(wire: Wire, prefix: string): HintStore {
+  const run = (script: Script, name: string, ...args: readonly string[]): Promise<unknown> =>
+    explained(script.run(wire, [`${prefix}:hint:${name}`], [...args, String(HINT_MS)]), "a hint");
+  return {
+    async add(name, count) {
+      await run(ADD, name, String(count));
+    },
+    async take(name): Promise<HintResult> {
+      const result = await run(TAKE, name);
+      if (result === "taken" || result === "missing" || result === "empty") return result;
+      throw new BatonError("STORE_CORRUPT", "Redis answered to a hint with something else than a hint.");
+    },
+  };
 }
 
 async function explained<T>(work: Promise<T>, what: string): Promise<T> {

@@ -1,8 +1,7 @@
-import type { DatabaseSync } from "node:sqlite";
 import type { Instant } from "../../domain/clock.ts";
 import type { Cell } from "../../locks/register.ts";
 import type { Requests } from "./messages.ts";
-import { integer, type Row, Statement, text } from "./rows.ts";
+import { integer, type Row, text, type Sql } from "./rows.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** Sorts behind every text that begins with the prefix before it. */
@@ -18,8 +17,8 @@ const TOLD_MS = 10_000;
 export class Cells {
   readonly #statements: ReturnType<typeof prepare>;
 
-  constructor(db: DatabaseSync) {
-    this.#statements = prepare(db);
+  constructor(sql: Sql) {
+    this.#statements = prepare(sql);
   }
 
   read(name: string, monotonic: number): Cell | undefined {
@@ -74,25 +73,19 @@ function readCell(row: Row): Cell {
   return { name: text(row, 0), version: integer(row, 1), value: text(row, 2) };
 }
 
-function prepare(db: DatabaseSync) {
+function prepare(sql: Sql) {
   return {
-    get: new Statement(db, "SELECT name, version, value FROM cell WHERE name = ? AND (expires IS NULL OR expires > ?)"),
-    version: new Statement(db, "SELECT version FROM cell WHERE name = ? AND (expires IS NULL OR expires > ?)"),
-    list: new Statement(
-      db,
+    get: sql("SELECT name, version, value FROM cell WHERE name = ? AND (expires IS NULL OR expires > ?)"),
+    version: sql("SELECT version FROM cell WHERE name = ? AND (expires IS NULL OR expires > ?)"),
+    list: sql(
       "SELECT name, version, value FROM cell WHERE name >= ? AND name < ? AND (expires IS NULL OR expires > ?) ORDER BY name",
     ),
-    save: new Statement(
-      db,
-      "INSERT OR REPLACE INTO cell (name, version, value, written, expires, until) VALUES (?, ?, ?, ?, ?, ?)",
-    ),
-    remove: new Statement(db, "DELETE FROM cell WHERE name = ?"),
-    countAnew: new Statement(
-      db,
+    save: sql("INSERT OR REPLACE INTO cell (name, version, value, written, expires, until) VALUES (?, ?, ?, ?, ?, ?)"),
+    remove: sql("DELETE FROM cell WHERE name = ?"),
+    countAnew: sql(
       "UPDATE cell SET expires = ? + max(0, min(until - ?, expires - written)), written = ? WHERE expires IS NOT NULL AND written > ?",
     ),
-    forgetExpired: new Statement(
-      db,
+    forgetExpired: sql(
       "DELETE FROM cell WHERE name IN (SELECT name FROM cell WHERE expires <= ? ORDER BY expires LIMIT ?)",
     ),
   };

@@ -1,17 +1,13 @@
-import type { DatabaseSync } from "node:sqlite";
 import { LevelChooser } from "../../domain/level.ts";
 import { expire } from "./due.ts";
 import { assignedId } from "./assigned-id.ts";
-import type { GrantedItem } from "./items.ts";
+import type { ItemRow } from "./items.ts";
 import { type KeyRow, LEASED, READY } from "./key-row.ts";
 import type { BehindTuple, GrantTuple, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
-import { integer, type Row, Statement } from "./rows.ts";
+import { integer, type Row, type Statement, type Sql } from "./rows.ts";
 import type { QueueRow } from "./queue-table.ts";
 import type { Transaction } from "./transaction.ts";
-
-/** How long a worker may go on with one key while others are ready: too short to be felt by those that wait. */
-const LONGEST_STREAK_MS = 10;
 
 /** Hands out ready keys. */
 export class Claims {
@@ -19,13 +15,11 @@ export class Claims {
   readonly #anyReady: Statement;
   readonly #choosers = new Map<number, LevelChooser>();
 
-  constructor(db: DatabaseSync) {
-    this.#ready = new Statement(
-      db,
+  constructor(sql: Sql) {
+    this.#ready = sql(
       "SELECT id, ready_at FROM key WHERE queue = ? AND level = ? AND state = 1 AND paused = 0 AND wanted = 0 ORDER BY place LIMIT ?",
     );
-    this.#anyReady = new Statement(
-      db,
+    this.#anyReady = sql(
       "SELECT 1 FROM key JOIN queue ON queue.id = key.queue WHERE queue.name = ? AND queue.paused = 0 AND key.state = 1 AND key.paused = 0 AND key.wanted = 0 LIMIT 1",
     );
   }
@@ -39,10 +33,9 @@ export class Claims {
     const { tx } = parts;
     const queue = tx.queues.find(request.queue);
     if (queue.paused) return [];
-    const grants = this.#goOn(parts, queue, request);
-    if (grants.length === request.max) return grants;
+    const grants: GrantTuple[] = [];
     tx.keys.flush();
-    const lines = this.#readyLines(queue, request.max - grants.length);
+    const lines = this.#readyLines(queue, request.max);
     while (grants.length < request.max) {
       const level = this.#chooser(queue).choose(waitedMs(lines, tx), request.patienceMs);
       const line = level === undefined ? undefined : lines[level];
@@ -58,36 +51,6 @@ export class Claims {
     return grants;
   }
 
-  /**
-   * A worker that has just finished an item of a key goes on with the key's next one, if nothing more urgent is
-   * ready and it has not had the key for long. To hand the key to another worker instead would write its row twice.
-   */
-  #goOn(parts: Parts, queue: QueueRow, request: Requests["claim"]): GrantTuple[] {
-    const { tx } = parts;
-    const grants: GrantTuple[] = [];
-    const own = tx.released.filter(({ key, worker }) => worker === request.worker && mayGoOn(tx, queue, key));
-    if (own.length === 0) return grants;
-    const mostUrgent = this.#mostUrgentReady(tx, queue);
-    for (const { key } of own) {
-      if (grants.length === request.max) break;
-      if (key.level > mostUrgent) continue;
-      const since = key.streakSince;
-      grants.push(this.#grant(parts, queue, key, request));
-      key.streakSince = since;
-    }
-    return grants;
-  }
-
-  #mostUrgentReady(tx: Transaction, queue: QueueRow): number {
-    const stored = queue.levels.findIndex((_, level) => this.#ready.get(queue.id, level, 1) !== undefined);
-    let mostUrgent = stored === -1 ? queue.levels.length : stored;
-    // Those that became ready in this very transaction are not stored yet.
-    for (const key of tx.opened) {
-      if (key.queue === queue.id && isOpen(key) && key.level < mostUrgent) mostUrgent = key.level;
-    }
-    return mostUrgent;
-  }
-
   /** The ready keys of each level, as many as may be needed; of the levels after that, one, to see how long it waits. */
   #readyLines(queue: QueueRow, max: number): Row[][] {
     let needed = max;
@@ -100,10 +63,9 @@ export class Claims {
 
   #grant(parts: Parts, queue: QueueRow, key: KeyRow, request: Requests["claim"]): GrantTuple {
     const { tx, items, line } = parts;
-    const item = items.forGrant(key.head);
+    const item = items.get(key.head);
     if (item === undefined) throw new Error(`Key ${key.id} is ready without an item.`);
     key.granting = item;
-    key.streakSince = tx.monotonic;
     lease(tx, key, request.worker, request.leaseMs);
     const mayLead = request.items > 1 && item.attempt + key.attempt === 0 && key.alone === 0;
     const behind = mayLead ? line.cover(key, request.items - 1) : [];
@@ -189,12 +151,8 @@ function lease(tx: Transaction, key: KeyRow, worker: string, leaseMs: number): v
   key.cancel = false;
 }
 
-function behindTuple({ seq, id, type, body, headers, submitted }: GrantedItem): BehindTuple {
+function behindTuple({ seq, id, type, body, headers, submitted }: ItemRow): BehindTuple {
   return [id ?? assignedId(seq), type, body, headers, submitted];
-}
-
-function mayGoOn(tx: Transaction, queue: QueueRow, key: KeyRow): boolean {
-  return key.queue === queue.id && isOpen(key) && tx.monotonic - key.streakSince <= LONGEST_STREAK_MS;
 }
 
 function readyKey(tx: Transaction, row: Row): KeyRow {

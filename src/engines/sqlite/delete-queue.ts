@@ -1,8 +1,7 @@
-import type { DatabaseSync } from "node:sqlite";
 import { LEASED } from "./key-row.ts";
 import type { Replies, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
-import { integer, Statement, text } from "./rows.ts";
+import { integer, type Statement, text, type Sql } from "./rows.ts";
 
 const KEYS = "SELECT id FROM key WHERE queue = ?";
 
@@ -15,16 +14,16 @@ export class QueueDeletion {
   readonly #items: readonly Statement[];
   readonly #rest: readonly Statement[];
 
-  constructor(db: DatabaseSync) {
-    this.#leased = new Statement(db, `SELECT name, fence FROM key WHERE queue = ? AND state = ${LEASED}`);
+  constructor(sql: Sql) {
+    this.#leased = sql(`SELECT name, fence FROM key WHERE queue = ? AND state = ${LEASED}`);
     this.#items = [
       `DELETE FROM link WHERE seq IN (SELECT seq FROM item WHERE key IN (${KEYS}))`,
       `DELETE FROM delayed WHERE key IN (${KEYS})`,
       `DELETE FROM item WHERE key IN (${KEYS})`,
-    ].map((statement) => new Statement(db, statement));
+    ].map((statement) => sql(statement));
     this.#rest = [
-      ...["key", "receipt", "dead"].map((table) => new Statement(db, `DELETE FROM ${table} WHERE queue = ?`)),
-      new Statement(db, "DELETE FROM queue WHERE id = ?"),
+      ...["key", "receipt", "dead"].map((table) => sql(`DELETE FROM ${table} WHERE queue = ?`)),
+      sql("DELETE FROM queue WHERE id = ?"),
     ];
   }
 

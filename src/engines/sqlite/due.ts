@@ -1,8 +1,8 @@
-import type { DatabaseSync } from "node:sqlite";
 import type { Instant } from "../../domain/clock.ts";
+import { lostAttempt } from "../../engine/attempts.ts";
 import { type KeyRow, READY } from "./key-row.ts";
 import type { Parts } from "./parts.ts";
-import { integer, optionalInteger, type Row, Statement } from "./rows.ts";
+import { integer, optionalInteger, type Row, type Statement, type Sql } from "./rows.ts";
 import { uncover } from "./run.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -22,32 +22,20 @@ export class DueDates {
   readonly #keptInVain: Statement;
   readonly #ofAnotherBoot: Statement;
 
-  constructor(db: DatabaseSync) {
-    this.#nextLeased = new Statement(
-      db,
-      "SELECT at FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 ORDER BY at LIMIT 1",
-    );
-    this.#nextBlocked = new Statement(
-      db,
-      "SELECT at FROM key INDEXED BY key_due WHERE state >= 2 AND state = 3 ORDER BY at LIMIT 1",
-    );
-    this.#expired = new Statement(
-      db,
+  constructor(sql: Sql) {
+    this.#nextLeased = sql("SELECT at FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 ORDER BY at LIMIT 1");
+    this.#nextBlocked = sql("SELECT at FROM key INDEXED BY key_due WHERE state >= 2 AND state = 3 ORDER BY at LIMIT 1");
+    this.#expired = sql(
       `SELECT id FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
     );
-    this.#unblocked = new Statement(
-      db,
+    this.#unblocked = sql(
       `SELECT id FROM key INDEXED BY key_due WHERE state >= 2 AND state = 3 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
     );
-    this.#nextKept = new Statement(
-      db,
-      "SELECT min(at), max(at) FROM key INDEXED BY key_wanted WHERE wanted = 1 AND state < 2",
-    );
-    this.#keptInVain = new Statement(
-      db,
+    this.#nextKept = sql("SELECT min(at), max(at) FROM key INDEXED BY key_wanted WHERE wanted = 1 AND state < 2");
+    this.#keptInVain = sql(
       `SELECT id FROM key INDEXED BY key_wanted WHERE wanted = 1 AND state < 2 AND (at <= ? OR at > ?) LIMIT ${AT_A_TIME}`,
     );
-    this.#ofAnotherBoot = new Statement(db, "UPDATE key SET at = 0 WHERE state >= 2 AND state = 2 AND granted > ?");
+    this.#ofAnotherBoot = sql("UPDATE key SET at = 0 WHERE state >= 2 AND state = 2 AND granted > ?");
   }
 
   /**
@@ -93,8 +81,7 @@ export class DueDates {
       const item = items.get(seq);
       if (key === undefined || item === undefined) throw new Error(`Delayed item ${seq} has no key.`);
       const queue = tx.queues.get(key.queue);
-      key.delayed -= 1;
-      tx.queues.touch(queue).delayed -= 1;
+      tx.countDelayed(queue, key, -1);
       line.arrive(queue, key, seq, item.level, front);
     }
     for (const key of keysOf(parts, this.#unblocked.all(tx.wall))) line.unblock(key);
@@ -113,7 +100,11 @@ function keysOf({ tx }: Parts, rows: readonly Row[]): readonly KeyRow[] {
 }
 
 /** A lease ends: if somebody waits to hold the key, it is kept for them. */
-export function keep(tx: Transaction, key: KeyRow): void {
+export function letGo(tx: Transaction, key: KeyRow): void {
+  key.held = false;
+  key.fence = 0;
+  key.worker = undefined;
+  key.progress = undefined;
   if (!key.wanted) return;
   key.at = tx.monotonic + KEPT_MS;
   tx.stirred.add(key.queue);
@@ -125,7 +116,7 @@ export function expire(parts: Parts, key: KeyRow): void {
   tx.lost.push({ queue: tx.queues.get(key.queue).name, key: key.name, fence: key.fence });
   const ran = !key.held && key.head !== 0;
   if (ran) key.alone = Math.max(key.alone, key.covered);
-  if (ran && !key.cancel) parts.endings.noteLost(key);
+  if (ran && !key.cancel) parts.endings.note(key, lostAttempt);
   uncover(parts, key);
   endLease(parts, key);
 }
@@ -135,11 +126,7 @@ export function endLease(parts: Parts, key: KeyRow): void {
   const { tx, line, endings } = parts;
   const queue = tx.queues.get(key.queue);
   const ran = !key.held && key.head !== 0;
-  key.held = false;
-  key.fence = 0;
-  key.worker = undefined;
-  key.progress = undefined;
-  keep(tx, key);
+  letGo(tx, key);
   if (!ran) return line.resume(key);
   tx.queues.touch(queue).running -= 1;
   if (key.cancel) {

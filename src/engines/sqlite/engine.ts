@@ -3,41 +3,11 @@ import { readHeaders } from "../../engine/stored-json.ts";
 import { randomUUID } from "node:crypto";
 import { systemClock } from "../../domain/clock.ts";
 import { InvalidInput, LevelsDiffer, QueueNotEmpty } from "../../domain/errors.ts";
-import type {
-  CancelResult,
-  ClaimRequest,
-  DeadReport,
-  DeclareRequest,
-  DeleteQueueRequest,
-  EndedItem,
-  Engine,
-  Finding,
-  Grant,
-  HoldRequest,
-  Item,
-  ItemReport,
-  ItemRequest,
-  KeyPageRequest,
-  KeyReport,
-  Lease,
-  Outcome,
-  OutcomeRequest,
-  PageRequest,
-  PauseRequest,
-  QueueDeclaration,
-  QueueReport,
-  Renewal,
-  RenewResult,
-  ReviveRequest,
-  Settlement,
-  SettleResult,
-  Submission,
-  SubmitResult,
-} from "../../engine/port.ts";
+import type * as port from "../../engine/port.ts";
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
-import type { BehindTuple, EndedEntry, Granted, LeaseTuple, Requests, ThreadData } from "./messages.ts";
+import type { BehindTuple, EndedEntry, Granted, LeaseTuple, SettleTuple, ThreadData } from "./messages.ts";
 import type { Wake } from "../../wake/wake.ts";
 import { ForeignOutside } from "./foreign-outside.ts";
 import { type Outside, OwnOutside } from "./outside.ts";
@@ -49,7 +19,7 @@ import { ThreadLink } from "./thread-link.ts";
 const WORTH_SENDING = 8;
 
 /** The engine as the application sees it: turns the port's calls into messages to the store's thread and back. */
-export class SqliteEngine implements Engine {
+export class SqliteEngine implements port.Engine {
   readonly name = "sqlite";
   readonly runs = true;
   readonly #link: ThreadLink;
@@ -78,18 +48,18 @@ export class SqliteEngine implements Engine {
     return this.#link;
   }
 
-  async declare({ queue, levels }: DeclareRequest): Promise<QueueDeclaration> {
+  async declare({ queue, levels }: port.DeclareRequest): Promise<port.QueueDeclaration> {
     const declaration = await this.#store.call("declare", { queue, levels });
     if (levels !== undefined && !sameNames(levels, declaration.levels))
       throw new LevelsDiffer(queue, declaration.levels, levels);
     return declaration;
   }
 
-  submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
+  submit(submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
     return this.#submissions.submit(submissions);
   }
 
-  async claim(request: ClaimRequest): Promise<readonly Grant[]> {
+  async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     const { queue, worker, max, leaseMs, patienceMs, signal, lost, items = 1 } = request;
     if (signal.aborted) return [];
     const granted = await this.#outside.asleep(queue, true, () => {
@@ -103,25 +73,20 @@ export class SqliteEngine implements Engine {
     });
   }
 
-  async hold({ signal, lost, ...request }: HoldRequest): Promise<Lease | undefined> {
+  async hold({ signal, lost, ...request }: port.HoldRequest): Promise<port.Lease | undefined> {
     const held = await this.#outside.asleep(request.queue, false, () => {
       const { number, reply } = this.#store.start("hold", { ...request, waits: !signal.aborted });
       return this.#abandonable(number, reply, signal);
     });
     if (held === undefined) return undefined;
     const { wall, monotonic, keyId, fence } = held;
-    const lease: Lease = {
-      queue: request.queue,
-      key: request.key,
-      fence,
-      since: { wall, monotonic },
-      handle: keyId,
-    };
+    const { queue, key } = request;
+    const lease: port.Lease = { queue, key, fence, since: { wall, monotonic }, handle: keyId };
     this.#outside.held.add(lease, lost);
     return lease;
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<readonly RenewResult[]> {
+  async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
     const { wall, monotonic, results } = await this.#store.call(
       "renew",
       renewals.map(
@@ -138,8 +103,8 @@ export class SqliteEngine implements Engine {
     });
   }
 
-  async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
-    const request = toSettleRequest(settlements);
+  async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
+    const request = settlements.map(settleTuple);
     const store = this.#store;
     const call = settlements.length < WORTH_SENDING ? store.call("settle", request) : store.callNow("settle", request);
     const lost = new Set(await call);
@@ -147,11 +112,11 @@ export class SqliteEngine implements Engine {
     return settlements.map((_, index) => (lost.has(index) ? "lost" : "settled"));
   }
 
-  find({ queue, id }: ItemRequest): Promise<ItemReport | undefined> {
+  find({ queue, id }: port.ItemRequest): Promise<port.ItemReport | undefined> {
     return this.#store.call("find", { queue, id });
   }
 
-  async outcome({ queue, id, signal }: OutcomeRequest): Promise<Outcome | undefined> {
+  async outcome({ queue, id, signal }: port.OutcomeRequest): Promise<port.Outcome | undefined> {
     if (signal.aborted) return undefined;
     return await this.#outside.awaiting(queue, id, () => {
       const { number, reply } = this.#store.start("outcome", { queue, id });
@@ -159,34 +124,34 @@ export class SqliteEngine implements Engine {
     });
   }
 
-  cancel({ queue, id }: ItemRequest): Promise<CancelResult> {
+  cancel({ queue, id }: port.ItemRequest): Promise<port.CancelResult> {
     return this.#store.call("cancel", { queue, id });
   }
 
-  async pause(request: PauseRequest): Promise<void> {
+  async pause(request: port.PauseRequest): Promise<void> {
     await this.#store.call("pause", request);
   }
 
-  async deleteQueue(request: DeleteQueueRequest): Promise<boolean> {
+  async deleteQueue(request: port.DeleteQueueRequest): Promise<boolean> {
     const result = await this.#store.call("deleteQueue", request);
     if (typeof result === "object") throw new QueueNotEmpty(request.queue, result);
     return result === "deleted";
   }
 
-  queues({ queue }: { readonly queue?: string }): Promise<readonly QueueReport[]> {
+  queues({ queue }: { readonly queue?: string }): Promise<readonly port.QueueReport[]> {
     return this.#store.call("queues", { queue });
   }
 
-  keys(request: KeyPageRequest): Promise<readonly KeyReport[]> {
+  keys(request: port.KeyPageRequest): Promise<readonly port.KeyReport[]> {
     return this.#store.call("keys", request);
   }
 
-  dead(request: PageRequest): Promise<readonly DeadReport[]> {
+  dead(request: port.PageRequest): Promise<readonly port.DeadReport[]> {
     return this.#store.call("dead", request);
   }
 
   /** All of them in small steps: others want to write too. Letters that die meanwhile are left for the next time. */
-  async revive(request: ReviveRequest): Promise<number> {
+  async revive(request: port.ReviveRequest): Promise<number> {
     let revived = 0;
     for (let upTo: number | undefined; ;) {
       const step = await this.#store.call("revive", { ...request, upTo });
@@ -196,7 +161,7 @@ export class SqliteEngine implements Engine {
     }
   }
 
-  async check(): Promise<readonly Finding[]> {
+  async check(): Promise<readonly port.Finding[]> {
     const [store, outside] = await Promise.all([this.#store.call("check", null), this.#outside.check()]);
     return [...store, ...outside];
   }
@@ -231,21 +196,17 @@ export class SqliteEngine implements Engine {
   }
 }
 
-/** Nearly always everything is simply done: then two numbers say it. */
-function toSettleRequest(settlements: readonly Settlement[]): Requests["settle"] {
-  if (settlements.some(({ ending, ended = [] }) => ended.length > 0 || !isSimplyDone(ending))) {
-    return {
-      entries: settlements.map(({ lease, ending, ended }) => [leaseTuple(lease), ending, ended?.map(endedEntry)]),
-    };
-  }
-  return { done: settlements.flatMap(({ lease }) => leaseTuple(lease)) };
+function settleTuple({ lease, ending, ended }: port.Settlement): SettleTuple {
+  const [keyId, fence] = leaseTuple(lease);
+  if (ended !== undefined && ended.length > 0) return [keyId, fence, ending, ended.map(endedEntry)];
+  return isSimplyDone(ending) ? [keyId, fence] : [keyId, fence, ending];
 }
 
-function endedEntry(ended: EndedItem): EndedEntry {
+function endedEntry(ended: port.EndedItem): EndedEntry {
   return isSimplyDone(ended.ending) ? ended.id : ended;
 }
 
-function toGrant(queue: string, { wall, monotonic, levels }: Granted, grant: Granted["grants"][number]): Grant {
+function toGrant(queue: string, { wall, monotonic, levels }: Granted, grant: Granted["grants"][number]): port.Grant {
   const [keyId, key, fence, id, rank, type, body, written, submittedAt, attempt, losses = 0, behind = []] = grant;
   const level = levels[rank] ?? "";
   const lease = { queue, key, fence, since: { wall, monotonic }, handle: keyId };
@@ -257,11 +218,14 @@ function toGrant(queue: string, { wall, monotonic, levels }: Granted, grant: Gra
   };
 }
 
-function toItem([id, type, body, written, submittedAt]: BehindTuple, of: Pick<Item, "queue" | "key" | "level">): Item {
+function toItem(
+  [id, type, body, written, submittedAt]: BehindTuple,
+  of: Pick<port.Item, "queue" | "key" | "level">,
+): port.Item {
   return { id, ...of, payload: { type, body }, ...readHeaders(written), submittedAt, attempt: 1 };
 }
 
-function leaseTuple({ handle, fence }: Lease): LeaseTuple {
+function leaseTuple({ handle, fence }: port.Lease): LeaseTuple {
   if (typeof handle !== "number") throw new InvalidInput("lease", handle, "a lease that this engine gave");
   return [handle, fence];
 }

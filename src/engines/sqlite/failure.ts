@@ -1,4 +1,4 @@
-import { BatonError } from "../../domain/errors.ts";
+import { BatonError, type ErrorCode } from "../../domain/errors.ts";
 import { isError } from "../../domain/realms.ts";
 
 /** A failure of the file, in a form that crosses from the thread to the application. */
@@ -13,17 +13,6 @@ export const SQLITE_FULL = 13;
 export const SQLITE_CANTOPEN = 14;
 const SQLITE_NOTADB = 26;
 
-const WHOLE_STORE: ReadonlySet<number | undefined> = new Set([
-  SQLITE_BUSY,
-  SQLITE_LOCKED,
-  SQLITE_READONLY,
-  SQLITE_IOERR,
-  SQLITE_CORRUPT,
-  SQLITE_FULL,
-  SQLITE_CANTOPEN,
-  SQLITE_NOTADB,
-]);
-
 /** The primary result code, or undefined for an error that is not SQLite's. */
 export function sqliteCode(error: unknown): number | undefined {
   if (!isError(error)) return undefined;
@@ -33,58 +22,64 @@ export function sqliteCode(error: unknown): number | undefined {
 
 /** The whole store failed, not one call: there is no use in trying the others. */
 export function isOfTheStore(error: unknown): boolean {
-  return error instanceof StoreFailure || WHOLE_STORE.has(sqliteCode(error));
+  return error instanceof StoreFailure || MEANINGS.has(sqliteCode(error));
 }
 
-/** By number, never by text. */
+type Meaning = readonly [code: ErrorCode, tell: (file: string, said: string) => string];
+
+const CORRUPT: Meaning = [
+  "STORE_CORRUPT",
+  (file, said) =>
+    `${file} is damaged, or is no Baton store (${said}). Nothing was changed. Keep a copy, restore a backup, or name another file.`,
+];
+const LOCKED: Meaning = [
+  "STORE_UNAVAILABLE",
+  (file) =>
+    `${file} stayed locked by another process. Nothing of this call was stored. Try again; if it repeats, look for a process that hangs.`,
+];
+const OTHER: Meaning = [
+  "STORE_UNAVAILABLE",
+  (file, said) => `The store ${file} failed: ${said}. Nothing of this call was stored.`,
+];
+/** What they mean, by number, never by text. With these the whole store failed. */
+const MEANINGS: ReadonlyMap<number | undefined, Meaning> = new Map<number, Meaning>([
+  [SQLITE_BUSY, LOCKED],
+  [SQLITE_LOCKED, LOCKED],
+  [SQLITE_CORRUPT, CORRUPT],
+  [SQLITE_NOTADB, CORRUPT],
+  [
+    SQLITE_FULL,
+    [
+      "STORE_FULL",
+      (file) =>
+        `The disk of ${file} is full. Nothing of this call was stored; what was accepted before is safe. Free some space and try again.`,
+    ],
+  ],
+  [
+    SQLITE_READONLY,
+    [
+      "STORE_READ_ONLY",
+      (file) => `${file} cannot be written. Nothing was changed. Check the permissions of the file and of its folder.`,
+    ],
+  ],
+  [
+    SQLITE_CANTOPEN,
+    [
+      "STORE_UNAVAILABLE",
+      (file) => `${file} cannot be opened. Nothing was changed. Check that its folder exists and may be written.`,
+    ],
+  ],
+  [
+    SQLITE_IOERR,
+    [
+      "STORE_UNAVAILABLE",
+      (file, said) => `Reading or writing ${file} failed (${said}). Nothing of this call was stored. Check the disk.`,
+    ],
+  ],
+]);
+
 export function describeStoreFailure(error: unknown, file: string): StoreFailure {
   if (error instanceof StoreFailure) return error;
-  const text = isError(error) ? error.message : String(error);
-  const options: ErrorOptions = { cause: error };
-  switch (sqliteCode(error)) {
-    case SQLITE_FULL:
-      return new StoreFailure(
-        "STORE_FULL",
-        `The disk of ${file} is full. Nothing of this call was stored; what was accepted before is safe. Free some space and try again.`,
-        options,
-      );
-    case SQLITE_READONLY:
-      return new StoreFailure(
-        "STORE_READ_ONLY",
-        `${file} cannot be written. Nothing was changed. Check the permissions of the file and of its folder.`,
-        options,
-      );
-    case SQLITE_CANTOPEN:
-      return new StoreFailure(
-        "STORE_UNAVAILABLE",
-        `${file} cannot be opened. Nothing was changed. Check that its folder exists and may be written.`,
-        options,
-      );
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-      return new StoreFailure(
-        "STORE_CORRUPT",
-        `${file} is damaged, or is no Baton store (${text}). Nothing was changed. Keep a copy, restore a backup, or name another file.`,
-        options,
-      );
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return new StoreFailure(
-        "STORE_UNAVAILABLE",
-        `${file} stayed locked by another process. Nothing of this call was stored. Try again; if it repeats, look for a process that hangs.`,
-        options,
-      );
-    case SQLITE_IOERR:
-      return new StoreFailure(
-        "STORE_UNAVAILABLE",
-        `Reading or writing ${file} failed (${text}). Nothing of this call was stored. Check the disk.`,
-        options,
-      );
-    default:
-      return new StoreFailure(
-        "STORE_UNAVAILABLE",
-        `The store ${file} failed: ${text}. Nothing of this call was stored.`,
-        options,
-      );
-  }
+  const [code, tell] = MEANINGS.get(sqliteCode(error)) ?? OTHER;
+  return new StoreFailure(code, tell(file, isError(error) ? error.message : String(error)), { cause: error });
 }

@@ -23,11 +23,11 @@ class Dormitory implements Sleepers {
   }
 
   wake(): void {
-    this.#link.look();
+    this.#link.tell("look");
   }
 
   stir(): void {
-    this.#link.look();
+    this.#link.tell("look");
   }
 }
 
@@ -57,7 +57,7 @@ export class ForeignOutside implements Outside {
     wake.onHearing(() => {
       if (wake.hears === heard) return;
       heard = wake.hears;
-      link.hears(heard);
+      link.tell(heard ? "hears" : "deaf");
     });
   }
 
@@ -104,7 +104,7 @@ export class ForeignOutside implements Outside {
   #await(queue: string): Awaited {
     const ids = new Map<string, number>();
     const leave = this.#wake.onEnded(queue, (ended) => {
-      if (ended === undefined || ended.some((id) => ids.has(id))) this.#link.look();
+      if (ended === undefined || ended.some((id) => ids.has(id))) this.#link.tell("look");
     });
     const awaited = { ids, leave };
     this.#awaited.set(queue, awaited);

@@ -1,16 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Instant } from "../../domain/clock.ts";
-import type {
-  DeadReport,
-  Finding,
-  ItemReport,
-  KeyPageRequest,
-  KeyReport,
-  Outcome,
-  PageRequest,
-  QueueReport,
-  RunningReport,
-} from "../../engine/port.ts";
+import type * as port from "../../engine/port.ts";
 import { readAttempts, soFar, withAttempts } from "../../engine/attempts.ts";
 import { assignedId } from "./assigned-id.ts";
 import { readType } from "./items.ts";
@@ -19,7 +9,7 @@ import { BLOCKED, IDLE, KEY_COLUMNS, type KeyRow, LEASED, READY, readKey } from 
 import type { Requests } from "./messages.ts";
 import type { Operations } from "./operate.ts";
 import type { Parts } from "./parts.ts";
-import { body, integer, optionalText, type Row, Statement, text } from "./rows.ts";
+import { body, integer, optionalText, type Row, type Statement, text } from "./rows.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
 import type { QueueRow } from "./queue-table.ts";
 
@@ -38,27 +28,24 @@ export class Inspection {
   readonly #db: DatabaseSync;
 
   constructor(parts: Parts, operations: Operations) {
-    const { db } = parts;
+    const { db, sql } = parts;
     this.#db = db;
     this.#parts = parts;
     this.#operations = operations;
-    this.#queueNames = new Statement(db, "SELECT name FROM queue ORDER BY name");
-    this.#keysAfter = new Statement(
-      db,
+    this.#queueNames = sql("SELECT name FROM queue ORDER BY name");
+    this.#keysAfter = sql(
       `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND name > ? AND (state > 0 OR paused = 1 OR delayed > 0) ORDER BY name LIMIT ?`,
     );
-    this.#leasedAfter = new Statement(
-      db,
+    this.#leasedAfter = sql(
       `SELECT ${KEY_COLUMNS} FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 AND queue = ? AND name > ? ORDER BY name LIMIT ?`,
     );
-    this.#deadAfter = new Statement(
-      db,
+    this.#deadAfter = sql(
       "SELECT seq, key, level, id, type, body, submitted, attempt, failure, at, tried FROM dead WHERE queue = ? AND place > ? ORDER BY place LIMIT ?",
     );
-    this.#running = new Statement(db, "SELECT count(*) FROM key WHERE state >= 2 AND state = 2 AND at <= ?");
+    this.#running = sql("SELECT count(*) FROM key WHERE state >= 2 AND state = 2 AND at <= ?");
   }
 
-  queues(request: Requests["queues"]): readonly QueueReport[] {
+  queues(request: Requests["queues"]): readonly port.QueueReport[] {
     const names = this.#queueNames.all().map((row) => text(row, 0));
     const wanted = request.queue === undefined ? names : names.filter((name) => name === request.queue);
     return wanted.map((name) => {
@@ -70,14 +57,14 @@ export class Inspection {
     });
   }
 
-  keys(request: KeyPageRequest, now: Instant): readonly KeyReport[] {
+  keys(request: port.KeyPageRequest, now: Instant): readonly port.KeyReport[] {
     const queue = this.#parts.tx.queues.find(request.queue);
     const page = request.leased === true ? this.#leasedAfter : this.#keysAfter;
     const rows = page.all(queue.id, request.after ?? "", request.limit);
     return rows.map((row) => this.#keyReport(readKey(row), now));
   }
 
-  dead(request: PageRequest): readonly DeadReport[] {
+  dead(request: port.PageRequest): readonly port.DeadReport[] {
     const queue = this.#parts.tx.queues.find(request.queue);
     const last = request.after === undefined ? undefined : this.#operations.findDead(queue, request.after);
     const after = last === undefined ? 0 : integer(last, 0);
@@ -87,7 +74,7 @@ export class Inspection {
   outcome(
     request: Requests["outcome"],
     now: Instant,
-  ): { readonly known: boolean; readonly outcome: Outcome | undefined } {
+  ): { readonly known: boolean; readonly outcome: port.Outcome | undefined } {
     const queue = this.#parts.tx.queues.find(request.queue);
     const receipt = this.#parts.receipts.get(queue, request.id, now.wall);
     if (receipt !== undefined) return { known: true, outcome: receipt.outcome };
@@ -95,7 +82,7 @@ export class Inspection {
     return { known: false, outcome: dead?.outcome };
   }
 
-  find(request: Requests["find"], now: Instant): ItemReport | undefined {
+  find(request: Requests["find"], now: Instant): port.ItemReport | undefined {
     const { tx, items, receipts } = this.#parts;
     const queue = tx.queues.find(request.queue);
     const receipt = receipts.get(queue, request.id, now.wall);
@@ -120,7 +107,7 @@ export class Inspection {
     // An item that has an id of its own does not answer to the one it would have been given.
     if ((item.id ?? assignedId(seq)) !== request.id) return undefined;
     const isHead = key.head === seq;
-    const report: ItemReport = {
+    const report: port.ItemReport = {
       id: request.id,
       key: key.name,
       level: queue.levels[item.level] ?? "",
@@ -138,48 +125,38 @@ export class Inspection {
     return due > now.wall ? { ...report, dueAt: due } : report;
   }
 
-  check(now: Instant): readonly Finding[] {
-    const findings: Finding[] = [];
+  check(now: Instant): readonly port.Finding[] {
     const pragma = (name: string): unknown => this.#db.prepare(`PRAGMA ${name}`).get()?.[name];
-    findings.push({
-      severity: "ok",
-      subject: "SQLite",
-      detail: `version ${String(this.#db.prepare("SELECT sqlite_version() AS v").get()?.["v"])}, schema ${SCHEMA_VERSION}`,
-    });
-    findings.push(durability(Number(pragma("synchronous")), String(pragma("journal_mode"))));
+    const version = String(this.#db.prepare("SELECT sqlite_version() AS v").get()?.["v"]);
+    const findings: port.Finding[] = [
+      { severity: "ok", subject: "SQLite", detail: `version ${version}, schema ${SCHEMA_VERSION}` },
+      durability(Number(pragma("synchronous")), String(pragma("journal_mode"))),
+    ];
+    const warn = (subject: string, detail: string, advice: string): void =>
+      void findings.push({ severity: "warning", subject, detail, advice });
     const damage = this.#db.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
-    findings.push(
-      damage === "ok"
-        ? { severity: "ok", subject: "Integrity", detail: "quick check found no damage" }
-        : {
-            severity: "error",
-            subject: "Integrity",
-            detail: String(damage),
-            advice: "Stop all processes, keep a copy of the file, restore a backup.",
-          },
-    );
+    const subject = "Integrity";
+    const advice = "Stop all processes, keep a copy of the file, restore a backup.";
+    if (damage === "ok") findings.push({ severity: "ok", subject, detail: "quick check found no damage" });
+    else findings.push({ severity: "error", subject, detail: String(damage), advice });
     const expired = integer(this.#running.get(Math.floor(now.monotonic)) ?? [0], 0);
     if (expired > 0) {
-      findings.push({
-        severity: "warning",
-        subject: "Leases",
-        detail: `${expired} lease(s) ran out and nobody took them over`,
-        advice: "Their workers crashed or were stopped. Start a worker; it takes the keys over at once.",
-      });
+      const detail = `${expired} lease(s) ran out and nobody took them over`;
+      warn("Leases", detail, "Their workers crashed or were stopped. Start a worker; it takes the keys over at once.");
     }
     const free = Number(pragma("freelist_count"));
     if (free > MANY_FREE_PAGES) {
-      findings.push({
-        severity: "warning",
-        subject: "Size",
-        detail: `${free} of ${String(pragma("page_count"))} pages are free`,
-        advice: "They are reused. To shrink the file, stop all processes and run VACUUM with the sqlite3 command.",
-      });
+      const detail = `${free} of ${String(pragma("page_count"))} pages are free`;
+      warn(
+        "Size",
+        detail,
+        "They are reused. To shrink the file, stop all processes and run VACUUM with the sqlite3 command.",
+      );
     }
     return findings;
   }
 
-  #findDead({ queue: name, id }: Requests["find"]): ItemReport | undefined {
+  #findDead({ queue: name, id }: Requests["find"]): port.ItemReport | undefined {
     const queue = this.#parts.tx.queues.find(name);
     const row = this.#operations.findDead(queue, id);
     if (row === undefined) return undefined;
@@ -187,17 +164,17 @@ export class Inspection {
     if (found === undefined) return undefined;
     const { key, level, attempt, submittedAt, failure, at, attempts = [] } = readDead(queue, found);
     const tried = withAttempts(attempts);
-    const outcome: Outcome = { state: "dead", at, attempt, failure, ...tried };
+    const outcome: port.Outcome = { state: "dead", at, attempt, failure, ...tried };
     return { id, key, level, state: "dead", attempt, submittedAt, ...tried, outcome };
   }
 
-  #keyReport(key: KeyRow, now: Instant): KeyReport {
+  #keyReport(key: KeyRow, now: Instant): port.KeyReport {
     const { name, paused, waiting, delayed } = key;
-    const report: KeyReport = { key: name, state: stateOf(key), paused, waiting, delayed };
+    const report: port.KeyReport = { key: name, state: stateOf(key), paused, waiting, delayed };
     return key.state === LEASED ? { ...report, running: this.#runningReport(key, now) } : report;
   }
 
-  #runningReport(key: KeyRow, now: Instant): RunningReport {
+  #runningReport(key: KeyRow, now: Instant): port.RunningReport {
     const seq = key.held ? 0 : key.head;
     const item = seq === 0 ? undefined : this.#parts.items.get(seq);
     return {
@@ -212,7 +189,7 @@ export class Inspection {
   }
 }
 
-function readDead(queue: QueueRow, row: Row): DeadReport {
+function readDead(queue: QueueRow, row: Row): port.DeadReport {
   return {
     id: optionalText(row, 3) ?? assignedId(integer(row, 0)),
     key: text(row, 1),
@@ -226,7 +203,7 @@ function readDead(queue: QueueRow, row: Row): DeadReport {
   };
 }
 
-function stateOf(key: KeyRow): KeyReport["state"] {
+function stateOf(key: KeyRow): port.KeyReport["state"] {
   switch (key.state) {
     case READY:
       return "ready";
@@ -242,7 +219,7 @@ function stateOf(key: KeyRow): KeyReport["state"] {
 }
 
 /** SQLite's numbers for `PRAGMA synchronous`. */
-function durability(synchronous: number, journal: string): Finding {
+function durability(synchronous: number, journal: string): port.Finding {
   const subject = "Durability";
   if (synchronous >= 2)
     return {

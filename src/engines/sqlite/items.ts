@@ -1,41 +1,29 @@
-import type { DatabaseSync } from "node:sqlite";
-import { type Body, JSON_TYPE, type Payload } from "../../domain/payload.ts";
-import { body, integer, optionalInteger, optionalText, type Row, Statement } from "./rows.ts";
+import { type Body, JSON_TYPE } from "../../domain/payload.ts";
+import { body, integer, optionalInteger, optionalText, type Row, type Sql } from "./rows.ts";
 
 /** An item as it is stored. All but `attempt` and `due` is written once. */
 export interface ItemRow {
   readonly seq: number;
-  readonly key: number;
-  readonly level: number;
   /** The submitter's; undefined for one that the engine gave. */
   readonly id: string | undefined;
-  readonly payload: Payload;
-  readonly headers: string | undefined;
-  readonly submitted: number;
   readonly keep: number;
   /** Attempts before it last became the head of its key. */
   readonly attempt: number;
-  /** When it may run again after a failure, by the wall clock; 0 for at once. */
-  readonly due: number;
   /** The last few of its attempts that came to nothing, as they are written. */
   readonly tried: string | undefined;
-}
-
-export interface GrantedItem {
-  readonly seq: number;
-  readonly id: string | undefined;
+  readonly key: number;
+  readonly level: number;
   readonly type: string;
   readonly body: Body;
   readonly headers: string | undefined;
   readonly submitted: number;
-  readonly keep: number;
-  readonly attempt: number;
-  readonly tried: string | undefined;
+  /** When it may run again after a failure, by the wall clock; 0 for at once. */
+  readonly due: number;
   readonly losses: number;
 }
 
 /** What is needed to note how an item ended. */
-export type EndedItem = Pick<GrantedItem, "seq" | "id" | "keep" | "attempt" | "tried">;
+export type EndedItem = Pick<ItemRow, "seq" | "id" | "keep" | "attempt" | "tried">;
 
 /** Items, their links, and those that are delayed. */
 export class Items {
@@ -44,24 +32,15 @@ export class Items {
   readonly #discarded = new Set<number>();
   readonly #unlinked = new Set<number>();
 
-  constructor(db: DatabaseSync) {
-    this.#statements = prepare(db);
+  constructor(sql: Sql) {
+    this.#statements = prepare(sql);
   }
 
   /** A new one. */
-  add(item: Omit<ItemRow, "attempt" | "due" | "tried">): void {
-    const { seq, key, level, id, payload, headers, submitted, keep } = item;
-    this.#statements.insert.run(
-      seq,
-      key,
-      level,
-      id ?? null,
-      writeType(payload.type),
-      payload.body,
-      headers ?? null,
-      submitted,
-      keep,
-    );
+  add(item: Omit<ItemRow, "attempt" | "due" | "tried" | "losses">): void {
+    const { seq, key, level, id = null, type, body: content, headers = null, submitted, keep } = item;
+    const written = type === JSON_TYPE ? null : type;
+    this.#statements.insert.run(seq, key, level, id, written, content, headers, submitted, keep);
   }
 
   get(seq: number): ItemRow | undefined {
@@ -70,16 +49,10 @@ export class Items {
     return row === undefined ? undefined : readItem(row);
   }
 
-  /** What a worker gets to see. */
-  forGrant(seq: number): GrantedItem | undefined {
-    const row = this.#statements.forGrant.get(seq);
-    return row === undefined ? undefined : readGranted(row);
-  }
-
-  /** The same of the first items of a line, read together. Undefined stands for a link whose item is gone. */
-  lineForGrant(first: number, last: number, most: number): readonly (GrantedItem | undefined)[] {
+  /** The first items of a line, read together. Undefined stands for a link whose item is gone. */
+  lineForGrant(first: number, last: number, most: number): readonly (ItemRow | undefined)[] {
     const rows = this.#statements.lineForGrant.all(first, last, most);
-    return rows.map((row) => (row[0] === null ? undefined : readGranted(row)));
+    return rows.map((row) => (row[0] === null ? undefined : readItem(row)));
   }
 
   /** The same, as far as it is needed to note how they end: up to the first link whose item is gone. */
@@ -100,13 +73,8 @@ export class Items {
     this.#statements.setDue.run(due, seq);
   }
 
-  setTried(seq: number, tried: string): void {
-    this.#statements.setTried.run(tried, seq);
-  }
-
-  /** Its lease was lost. */
-  setLost(seq: number, tried: string): void {
-    this.#statements.setLost.run(tried, seq);
+  noteAttempt(seq: number, tried: string, isLost: boolean): void {
+    this.#statements.noteAttempt.run(tried, Number(isLost), seq);
   }
 
   addAttempts(seq: number, attempts: number): void {
@@ -185,31 +153,18 @@ export class Items {
 function readItem(row: Row): ItemRow {
   return {
     seq: integer(row, 0),
-    key: integer(row, 1),
-    level: integer(row, 2),
-    id: optionalText(row, 3),
-    payload: { type: readType(row, 4), body: body(row, 5) },
-    headers: optionalText(row, 6),
-    submitted: integer(row, 7),
-    keep: integer(row, 8),
-    attempt: integer(row, 9),
-    due: integer(row, 10),
-    tried: optionalText(row, 11),
-  };
-}
-
-function readGranted(row: Row): GrantedItem {
-  return {
-    seq: integer(row, 0),
     id: optionalText(row, 1),
-    type: readType(row, 2),
-    body: body(row, 3),
-    headers: optionalText(row, 4),
-    submitted: integer(row, 5),
-    keep: integer(row, 6),
-    attempt: integer(row, 7),
-    tried: optionalText(row, 8),
-    losses: integer(row, 9),
+    keep: integer(row, 2),
+    attempt: integer(row, 3),
+    tried: optionalText(row, 4),
+    key: integer(row, 5),
+    level: integer(row, 6),
+    type: readType(row, 7),
+    body: body(row, 8),
+    headers: optionalText(row, 9),
+    submitted: integer(row, 10),
+    due: integer(row, 11),
+    losses: integer(row, 12),
   };
 }
 
@@ -229,50 +184,40 @@ export function isRemembered({ id, keep }: Pick<ItemRow, "id" | "keep">): boolea
 }
 
 /** Nearly everything is JSON: that is not written out. */
-export function writeType(type: string): string | null {
-  return type === JSON_TYPE ? null : type;
-}
-
 export function readType(row: Row, index: number): string {
   return optionalText(row, index) ?? JSON_TYPE;
 }
 
-const FOR_GRANT = "seq, id, type, body, headers, submitted, keep, attempt, tried, losses";
 const FOR_END = "seq, id, keep, attempt, tried";
+const WHOLE = `${FOR_END}, key, level, type, body, headers, submitted, due, losses`;
 /** The links of a line, from the first given up to the last given, at most so many. One query for all of them: to ask for each costs four times as much. */
 const LINE =
   "WITH RECURSIVE line (seq, place) AS (SELECT ?, 1 UNION ALL " +
   "SELECT next, place + 1 FROM line JOIN link USING (seq) WHERE line.seq <> ? AND place < ?)";
 const FROM_LINE = "FROM line LEFT JOIN item USING (seq) ORDER BY place";
 
-function prepare(db: DatabaseSync) {
+function prepare(sql: Sql) {
   return {
-    insert: new Statement(
-      db,
+    insert: sql(
       "INSERT INTO item (seq, key, level, id, type, body, headers, submitted, keep) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     ),
-    get: new Statement(
-      db,
-      "SELECT seq, key, level, id, type, body, headers, submitted, keep, attempt, due, tried FROM item WHERE seq = ?",
-    ),
-    forGrant: new Statement(db, `SELECT ${FOR_GRANT} FROM item WHERE seq = ?`),
-    lineForGrant: new Statement(db, `${LINE} SELECT item.${FOR_GRANT} ${FROM_LINE}`),
-    lineForEnd: new Statement(db, `${LINE} SELECT item.${FOR_END} ${FROM_LINE}`),
-    discard: new Statement(db, "DELETE FROM item WHERE seq IN (SELECT value FROM json_each(?))"),
-    due: new Statement(db, "SELECT due FROM item WHERE seq = ?"),
-    setDue: new Statement(db, "UPDATE item SET due = ? WHERE seq = ?"),
-    setTried: new Statement(db, "UPDATE item SET tried = ? WHERE seq = ?"),
-    setLost: new Statement(db, "UPDATE item SET tried = ?, losses = losses + 1 WHERE seq = ?"),
-    addAttempts: new Statement(db, "UPDATE item SET attempt = attempt + ? WHERE seq = ?"),
-    remove: new Statement(db, `DELETE FROM item WHERE seq = ? RETURNING ${FOR_END}`),
-    link: new Statement(db, "INSERT OR REPLACE INTO link (seq, next) VALUES (?, ?)"),
-    next: new Statement(db, "SELECT next FROM link WHERE seq = ?"),
-    unlink: new Statement(db, "DELETE FROM link WHERE seq IN (SELECT value FROM json_each(?))"),
-    insertDelayed: new Statement(db, "INSERT INTO delayed (seq, key, due, front) VALUES (?, ?, ?, ?)"),
-    dueDelayed: new Statement(db, "SELECT seq, key, front FROM delayed WHERE due <= ? ORDER BY due, seq LIMIT ?"),
-    delayedOf: new Statement(db, "SELECT seq FROM delayed WHERE key = ? ORDER BY seq"),
-    delayedDue: new Statement(db, "SELECT due FROM delayed WHERE seq = ?"),
-    removeDelayed: new Statement(db, "DELETE FROM delayed WHERE seq = ?"),
-    nextDelayed: new Statement(db, "SELECT min(due) FROM delayed"),
+    get: sql(`SELECT ${WHOLE} FROM item WHERE seq = ?`),
+    lineForGrant: sql(`${LINE} SELECT item.${WHOLE} ${FROM_LINE}`),
+    lineForEnd: sql(`${LINE} SELECT item.${FOR_END} ${FROM_LINE}`),
+    discard: sql("DELETE FROM item WHERE seq IN (SELECT value FROM json_each(?))"),
+    due: sql("SELECT due FROM item WHERE seq = ?"),
+    setDue: sql("UPDATE item SET due = ? WHERE seq = ?"),
+    noteAttempt: sql("UPDATE item SET tried = ?, losses = losses + ? WHERE seq = ?"),
+    addAttempts: sql("UPDATE item SET attempt = attempt + ? WHERE seq = ?"),
+    remove: sql(`DELETE FROM item WHERE seq = ? RETURNING ${FOR_END}`),
+    link: sql("INSERT OR REPLACE INTO link (seq, next) VALUES (?, ?)"),
+    next: sql("SELECT next FROM link WHERE seq = ?"),
+    unlink: sql("DELETE FROM link WHERE seq IN (SELECT value FROM json_each(?))"),
+    insertDelayed: sql("INSERT INTO delayed (seq, key, due, front) VALUES (?, ?, ?, ?)"),
+    dueDelayed: sql("SELECT seq, key, front FROM delayed WHERE due <= ? ORDER BY due, seq LIMIT ?"),
+    delayedOf: sql("SELECT seq FROM delayed WHERE key = ? ORDER BY seq"),
+    delayedDue: sql("SELECT due FROM delayed WHERE seq = ?"),
+    removeDelayed: sql("DELETE FROM delayed WHERE seq = ?"),
+    nextDelayed: sql("SELECT min(due) FROM delayed"),
   };
 }

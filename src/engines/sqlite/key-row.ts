@@ -64,8 +64,6 @@ export interface KeyRow {
   marked: readonly number[];
   /** So many items must end one by one, because a lease that covered as many was lost. */
   alone: number;
-  /** Since when one worker has had this key, item after item, without a pause. Not stored. */
-  streakSince: number;
   /** What the last grant read of the head, so that its end need not read it again. Not stored. */
   granting: EndedItem | undefined;
   /** The same of those behind the head that the lease covers. Not stored. */
@@ -76,37 +74,8 @@ export const KEY_COLUMNS =
   "id, queue, name, state, paused, head, level, place, ready_at, attempt, at, granted, fence, held, cancel, since, worker, progress, waiting, delayed, lanes, gaps, wanted, covered, marked, alone";
 
 export function newKey(id: number, queue: number, name: string): KeyRow {
-  return {
-    id,
-    queue,
-    name,
-    state: IDLE,
-    paused: false,
-    head: 0,
-    level: 0,
-    place: 0,
-    readyAt: 0,
-    attempt: 0,
-    at: 0,
-    granted: 0,
-    fence: 0,
-    held: false,
-    wanted: false,
-    cancel: false,
-    since: 0,
-    worker: undefined,
-    progress: undefined,
-    waiting: 0,
-    delayed: 0,
-    lanes: [],
-    gaps: false,
-    covered: 1,
-    marked: [],
-    alone: 0,
-    streakSince: 0,
-    granting: undefined,
-    behind: undefined,
-  };
+  const row = [id, queue, name, IDLE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null, 0, 0, null, 0, 0, 1, null, 0];
+  return readKey(row);
 }
 
 export function readKey(row: Row): KeyRow {
@@ -137,10 +106,16 @@ export function readKey(row: Row): KeyRow {
     covered: integer(row, 23),
     marked: optionalText(row, 24)?.split(" ").map(Number) ?? [],
     alone: integer(row, 25),
-    streakSince: 0,
     granting: undefined,
     behind: undefined,
   };
+}
+
+/** It ended, or stands elsewhere now. */
+export function removeHead(key: KeyRow): void {
+  key.head = 0;
+  key.attempt = 0;
+  key.granting = undefined;
 }
 
 /** `level:first:last` joined by spaces: small, and cheaper to read than JSON. */

@@ -1,6 +1,5 @@
-import type { DatabaseSync } from "node:sqlite";
 import { IDLE, KEY_COLUMNS, type KeyRow, newKey, READY, readKey, writeLanes } from "./key-row.ts";
-import { Statement } from "./rows.ts";
+import type { Sql } from "./rows.ts";
 
 /** Rows kept between transactions. Enough for the keys that are worked on; a backlog does not fill memory. */
 const MOST_CACHED = 10_000;
@@ -26,8 +25,8 @@ export class KeyTable {
   readonly #dirty = new Set<CachedKey>();
   readonly #statements: ReturnType<typeof prepare>;
 
-  constructor(db: DatabaseSync) {
-    this.#statements = prepare(db);
+  constructor(sql: Sql) {
+    this.#statements = prepare(sql);
   }
 
   find(queue: number, name: string): KeyRow | undefined {
@@ -156,22 +155,20 @@ export class KeyTable {
   }
 }
 
-function prepare(db: DatabaseSync) {
+function prepare(sql: Sql) {
   return {
-    byName: new Statement(db, `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND name = ?`),
-    byId: new Statement(db, `SELECT ${KEY_COLUMNS} FROM key WHERE id = ?`),
-    insertReady: new Statement(
-      db,
+    byName: sql(`SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND name = ?`),
+    byId: sql(`SELECT ${KEY_COLUMNS} FROM key WHERE id = ?`),
+    insertReady: sql(
       "INSERT INTO key (id, queue, name, state, head, level, place, ready_at, waiting) VALUES (?, ?, ?, 1, ?, ?, ?, ?, 1)",
     ),
-    insertBare: new Statement(db, "INSERT INTO key (id, queue, name, state) VALUES (?, ?, ?, 0)"),
-    saveLength: new Statement(db, "UPDATE key SET waiting = ?, delayed = ?, lanes = ? WHERE id = ?"),
-    save: new Statement(
-      db,
+    insertBare: sql("INSERT INTO key (id, queue, name, state) VALUES (?, ?, ?, 0)"),
+    saveLength: sql("UPDATE key SET waiting = ?, delayed = ?, lanes = ? WHERE id = ?"),
+    save: sql(
       "UPDATE key SET state = ?, paused = ?, head = ?, level = ?, place = ?, ready_at = ?, attempt = ?, at = ?, granted = ?, fence = ?, " +
         "held = ?, cancel = ?, since = ?, worker = ?, progress = ?, waiting = ?, delayed = ?, lanes = ?, gaps = ?, wanted = ?, " +
         "covered = ?, marked = ?, alone = ? WHERE id = ?",
     ),
-    delete: new Statement(db, "DELETE FROM key WHERE id = ?"),
+    delete: sql("DELETE FROM key WHERE id = ?"),
   };
 }

@@ -1,5 +1,5 @@
-import type { EndedItem, GrantedItem, Items } from "./items.ts";
-import { BLOCKED, IDLE, type KeyRow, type Lane, LEASED, READY } from "./key-row.ts";
+import type { EndedItem, ItemRow, Items } from "./items.ts";
+import { BLOCKED, IDLE, type KeyRow, type Lane, LEASED, READY, removeHead } from "./key-row.ts";
 import type { QueueRow } from "./queue-table.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -50,10 +50,8 @@ export class Line {
       const lane = key.lanes[0];
       if (lane === undefined) {
         key.state = IDLE;
-        key.head = 0;
-        key.attempt = 0;
+        removeHead(key);
         key.gaps = false;
-        key.granting = undefined;
         if (!key.paused && key.delayed === 0) key.alone = 0;
         return this.#tx.keys.save(key);
       }
@@ -102,14 +100,14 @@ export class Line {
   }
 
   /** Covers up to so many items that may follow the head in its run: never tried, and of its level. */
-  cover(key: KeyRow, most: number): readonly GrantedItem[] {
+  cover(key: KeyRow, most: number): readonly ItemRow[] {
     const behind = this.#untried(key, most);
     key.covered = behind.length + 1;
     key.behind = behind.map(({ seq, id, keep, attempt, tried }) => ({ seq, id, keep, attempt, tried }));
     return behind;
   }
 
-  #untried(key: KeyRow, most: number): readonly GrantedItem[] {
+  #untried(key: KeyRow, most: number): readonly ItemRow[] {
     for (let lane = laneOf(key, key.level); lane !== undefined; lane = laneOf(key, key.level)) {
       const links = this.#items.lineForGrant(lane.first, lane.last, most);
       const waiting = links.filter((one) => one !== undefined);

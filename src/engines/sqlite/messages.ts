@@ -1,23 +1,5 @@
 import type { Body } from "../../domain/payload.ts";
-import type { Mode } from "../../domain/settings.ts";
-import type {
-  Accepted,
-  CancelResult,
-  DeadReport,
-  DeleteQueueRequest,
-  EndedItem,
-  Ending,
-  Finding,
-  ItemReport,
-  KeyPageRequest,
-  KeyReport,
-  Outcome,
-  PageRequest,
-  PauseRequest,
-  QueueDeclaration,
-  QueueReport,
-  ReviveRequest,
-} from "../../engine/port.ts";
+import type * as port from "../../engine/port.ts";
 import type { ErrorCode, QueueContents } from "../../domain/errors.ts";
 import type { Cell } from "../../locks/register.ts";
 import type { Synchronous } from "./database.ts";
@@ -46,15 +28,11 @@ export interface News {
 }
 
 /** What consecutive submissions usually have in common, sent once for all of them. */
-export interface SubmitTerms {
-  readonly queue: string;
-  readonly level: string;
+export interface SubmitTerms extends Pick<
+  port.Submission,
+  "queue" | "level" | "delayMs" | "mode" | "keyLimit" | "queueLimit" | "keepMs"
+> {
   readonly type: string;
-  readonly delayMs: number;
-  readonly mode: Mode;
-  readonly keyLimit: number;
-  readonly queueLimit: number;
-  readonly keepMs: number;
 }
 
 export type SubmitEntry = readonly [key: string, body: Body, id: string | undefined, headers: string | undefined];
@@ -62,59 +40,40 @@ export type SubmitEntry = readonly [key: string, body: Body, id: string | undefi
 export type SubmitGroup = readonly [terms: SubmitTerms, entries: readonly SubmitEntry[]];
 
 /** A number: accepted under the id that goes with it, or under its own. */
-export type SubmitAnswer = number | Accepted | RefusalTuple;
+export type SubmitAnswer = number | port.Accepted | RefusalTuple;
 
 /** The lease that a renewal or settlement is about. */
 export type LeaseTuple = readonly [keyId: number, fence: number];
 
+/** Nearly always everything is simply done: then two numbers say it. */
+export type SettleTuple = readonly [...LeaseTuple, ending?: port.Ending | undefined, ended?: readonly EndedEntry[]];
+
 /** The id of what is done without a result, or anything. */
-export type EndedEntry = string | EndedItem;
+export type EndedEntry = string | port.EndedItem;
 
 export interface Requests {
   declare: { readonly queue: string; readonly levels: readonly string[] | undefined };
   submit: readonly SubmitGroup[];
-  claim: {
-    readonly queue: string;
-    readonly worker: string;
-    readonly max: number;
-    readonly leaseMs: number;
-    readonly patienceMs: number;
-    /** The most items of a run. */
-    readonly items: number;
-  };
-  hold: {
-    readonly queue: string;
-    readonly key: string;
-    readonly worker: string;
-    readonly leaseMs: number;
-    readonly waits: boolean;
-  };
+  claim: Pick<port.ClaimRequest, "queue" | "worker" | "max" | "leaseMs" | "patienceMs"> & { readonly items: number };
+  hold: Pick<port.HoldRequest, "queue" | "key" | "worker" | "leaseMs"> & { readonly waits: boolean };
   renew: readonly (readonly [
     lease: LeaseTuple,
     leaseMs: number,
     progress: number | undefined,
     ended: readonly EndedEntry[] | undefined,
   ])[];
-  /** Either pairs of key and fence of items that are done without a result, or anything. */
-  settle:
-    | { readonly done: readonly number[] }
-    | {
-        readonly entries: readonly (readonly [
-          lease: LeaseTuple,
-          ending: Ending,
-          ended: readonly EndedEntry[] | undefined,
-        ])[];
-      };
-  find: { readonly queue: string; readonly id: string };
-  outcome: { readonly queue: string; readonly id: string };
-  cancel: { readonly queue: string; readonly id: string };
-  pause: PauseRequest;
-  deleteQueue: DeleteQueueRequest;
+  /** Without an ending: done without a result. */
+  settle: readonly SettleTuple[];
+  find: port.ItemRequest;
+  outcome: port.ItemRequest;
+  cancel: port.ItemRequest;
+  pause: port.PauseRequest;
+  deleteQueue: port.DeleteQueueRequest;
   queues: { readonly queue: string | undefined };
-  keys: KeyPageRequest;
-  dead: PageRequest;
+  keys: port.KeyPageRequest;
+  dead: port.PageRequest;
   /** Without ids: a step of those up to the place that the first step names. */
-  revive: ReviveRequest & { readonly upTo: number | undefined };
+  revive: port.ReviveRequest & { readonly upTo: number | undefined };
   check: null;
   /** Which of these leases are not current. */
   lapsed: readonly LeaseTuple[];
@@ -171,7 +130,7 @@ export interface Granted {
 }
 
 export interface Replies {
-  declare: QueueDeclaration;
+  declare: port.QueueDeclaration;
   submit: { readonly at: number; readonly answers: readonly SubmitAnswer[] };
   claim: Granted;
   hold:
@@ -184,17 +143,17 @@ export interface Replies {
   };
   /** The positions of those that were lost. */
   settle: readonly number[];
-  find: ItemReport | undefined;
-  outcome: Outcome | undefined;
-  cancel: CancelResult;
+  find: port.ItemReport | undefined;
+  outcome: port.Outcome | undefined;
+  cancel: port.CancelResult;
   pause: undefined;
   /** What is in it, if that is why it was not deleted. */
   deleteQueue: "deleted" | "missing" | QueueContents;
-  queues: readonly QueueReport[];
-  keys: readonly KeyReport[];
-  dead: readonly DeadReport[];
+  queues: readonly port.QueueReport[];
+  keys: readonly port.KeyReport[];
+  dead: readonly port.DeadReport[];
   revive: { readonly revived: number; readonly upTo: number; readonly more: boolean };
-  check: readonly Finding[];
+  check: readonly port.Finding[];
   lapsed: readonly number[];
   looks: number;
   readCell: Cell | undefined;

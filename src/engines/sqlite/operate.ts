@@ -1,12 +1,11 @@
-import type { DatabaseSync } from "node:sqlite";
 import { DEFAULT_LEVELS } from "../../domain/level.ts";
 import type { CancelResult, PauseRequest, QueueDeclaration, ReviveRequest } from "../../engine/port.ts";
 import { assignedId, seqOfAssigned } from "./assigned-id.ts";
 import { isRemembered, readType } from "./items.ts";
-import { LEASED, READY } from "./key-row.ts";
+import { LEASED, READY, removeHead } from "./key-row.ts";
 import type { Replies, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
-import { body, integer, optionalText, type Row, Statement, text } from "./rows.ts";
+import { body, integer, optionalText, type Row, type Statement, text, type Sql } from "./rows.ts";
 import { type QueueRow, texts } from "./queue-table.ts";
 
 const REVIVED_AT_A_TIME = 500;
@@ -20,20 +19,16 @@ export class Operations {
   readonly #deadById: Statement;
   readonly #removeDead: Statement;
 
-  constructor(db: DatabaseSync) {
+  constructor(sql: Sql) {
     const columns = "place, seq, key, level, id, type, body, headers, submitted, keep, tried";
-    this.#declare = new Statement(
-      db,
-      "INSERT INTO queue (name, levels, waiting) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-    );
-    this.#levels = new Statement(db, "SELECT levels FROM queue WHERE name = ?");
-    this.#deadOf = new Statement(
-      db,
+    this.#declare = sql("INSERT INTO queue (name, levels, waiting) VALUES (?, ?, ?) ON CONFLICT DO NOTHING");
+    this.#levels = sql("SELECT levels FROM queue WHERE name = ?");
+    this.#deadOf = sql(
       `SELECT ${columns} FROM dead WHERE queue = ? AND place <= ? ORDER BY place LIMIT ${REVIVED_AT_A_TIME}`,
     );
-    this.#deadBySeq = new Statement(db, `SELECT ${columns} FROM dead WHERE seq = ? AND queue = ?`);
-    this.#deadById = new Statement(db, `SELECT ${columns} FROM dead WHERE queue = ? AND id = ?`);
-    this.#removeDead = new Statement(db, "DELETE FROM dead WHERE place = ?");
+    this.#deadBySeq = sql(`SELECT ${columns} FROM dead WHERE seq = ? AND queue = ?`);
+    this.#deadById = sql(`SELECT ${columns} FROM dead WHERE queue = ? AND id = ?`);
+    this.#removeDead = sql("DELETE FROM dead WHERE place = ?");
   }
 
   /** The levels that the store has, whether or not they are those that were asked for: the caller compares. */
@@ -74,8 +69,7 @@ export class Operations {
     if (isHead) endings.endHead(queue, key, { state: "cancelled" });
     else endings.end(queue, seq, { state: "cancelled" });
     if (items.removeDelayed(seq)) {
-      key.delayed -= 1;
-      tx.queues.touch(queue).delayed -= 1;
+      tx.countDelayed(queue, key, -1);
       tx.keys.save(key);
       return "cancelled";
     }
@@ -84,9 +78,7 @@ export class Operations {
     tx.keys.save(key);
     if (!isHead) key.gaps = true;
     else {
-      key.head = 0;
-      key.attempt = 0;
-      key.granting = undefined;
+      removeHead(key);
       if (key.state !== LEASED) line.promote(key);
     }
     return "cancelled";
@@ -156,14 +148,15 @@ export class Operations {
       key: key.id,
       level,
       id,
-      payload: { type: readType(row, 5), body: body(row, 6) },
+      type: readType(row, 5),
+      body: body(row, 6),
       headers: optionalText(row, 7),
       submitted: integer(row, 8),
       keep,
     });
     // What was tried before is still worth knowing: the attempts count anew.
     const tried = optionalText(row, 10);
-    if (tried !== undefined) items.setTried(seq, tried);
+    if (tried !== undefined) items.noteAttempt(seq, tried, false);
     if (isRemembered({ id, keep })) receipts.reopen(queue, remembered);
     line.arrive(queue, key, seq, level, false);
   }

@@ -31,7 +31,7 @@ export class OwnOutside implements Outside {
     this.#link = link;
     this.held = new HeldLeases((some) => {
       // From the first lease on, and then for good: to begin anew for each would cost more than the lease.
-      if (some && !this.#isHearing) link.hearLosses();
+      if (some && !this.#isHearing) link.tell("hear losses");
       this.#isHearing ||= some;
     });
     link.onNews = ({ lost }: News) => {

@@ -1,13 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Failure } from "../../domain/failure.ts";
-import {
-  addAttempt,
-  type Attempt,
-  attemptOf,
-  lostAttempt,
-  readAttempts,
-  writeAttempts,
-} from "../../engine/attempts.ts";
+import { addAttempt, type Attempt, attemptOf, readAttempts, writeAttempts } from "../../engine/attempts.ts";
 import type { AttemptReport, Outcome } from "../../engine/port.ts";
 import { assignedId } from "./assigned-id.ts";
 import { Cells } from "./cells.ts";
@@ -15,13 +8,14 @@ import { type EndedItem, isRemembered, Items } from "./items.ts";
 import { Receipts } from "./receipts.ts";
 import type { KeyRow } from "./key-row.ts";
 import { Line } from "./line.ts";
-import { Statement } from "./rows.ts";
+import { type Sql, type Statement, statementsOf } from "./rows.ts";
 import type { QueueRow } from "./queue-table.ts";
 import { Transaction } from "./transaction.ts";
 
 /** What every step works with: the open transaction, the items, and the line of each key. */
 export interface Parts {
   readonly db: DatabaseSync;
+  readonly sql: Sql;
   readonly tx: Transaction;
   readonly items: Items;
   readonly receipts: Receipts;
@@ -31,17 +25,19 @@ export interface Parts {
 }
 
 export function makeParts(db: DatabaseSync): Parts {
-  const tx = new Transaction(db);
-  const items = new Items(db);
-  const receipts = new Receipts(db);
+  const sql = statementsOf(db);
+  const tx = new Transaction(sql);
+  const items = new Items(sql);
+  const receipts = new Receipts(sql);
   return {
     db,
+    sql,
     tx,
     items,
     receipts,
-    cells: new Cells(db),
+    cells: new Cells(sql),
     line: new Line(tx, items),
-    endings: new Endings(db, tx, items, receipts),
+    endings: new Endings(sql, tx, items, receipts),
   };
 }
 
@@ -52,12 +48,11 @@ export class Endings {
   readonly #receipts: Receipts;
   readonly #bury: Statement;
 
-  constructor(db: DatabaseSync, tx: Transaction, items: Items, receipts: Receipts) {
+  constructor(sql: Sql, tx: Transaction, items: Items, receipts: Receipts) {
     this.#tx = tx;
     this.#items = items;
     this.#receipts = receipts;
-    this.#bury = new Statement(
-      db,
+    this.#bury = sql(
       "INSERT INTO dead (place, seq, queue, key, level, id, type, body, headers, submitted, keep, attempt, failure, at, tried) " +
         "SELECT ?, seq, ?, ?, level, id, type, body, headers, submitted, keep, ?, ?, ?, ? FROM item WHERE seq = ?",
     );
@@ -81,24 +76,13 @@ export class Endings {
 
   /** An attempt of the head came to nothing: noted with the item, which stays. */
   note(key: KeyRow, how: (attempt: Attempt) => AttemptReport): void {
-    const tried = this.#noted(key, how);
-    if (tried !== undefined) this.#items.setTried(key.head, tried);
-  }
-
-  /** The same for one whose lease was lost. */
-  noteLost(key: KeyRow): void {
-    const tried = this.#noted(key, lostAttempt);
-    if (tried !== undefined) this.#items.setLost(key.head, tried);
-  }
-
-  #noted(key: KeyRow, how: (attempt: Attempt) => AttemptReport): string | undefined {
-    const item = key.granting ?? this.#items.forGrant(key.head);
+    const item = key.granting ?? this.#items.get(key.head);
     // A row that is damaged or gone must not keep a lease from running out.
-    if (item === undefined) return undefined;
+    if (item === undefined) return;
     const attempt = how({ attempt: item.attempt + key.attempt, at: this.#tx.wall, worker: key.worker ?? "" });
     const tried = writeAttempts(addAttempt(readAttempts(item.tried), attempt));
     if (key.granting !== undefined) key.granting = { ...key.granting, tried };
-    return tried;
+    this.#items.noteAttempt(key.head, tried, attempt.end === "lost");
   }
 
   bury(queue: QueueRow, key: KeyRow, failure: Failure): void {

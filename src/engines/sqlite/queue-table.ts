@@ -1,5 +1,4 @@
-import type { DatabaseSync } from "node:sqlite";
-import { integer, type Row, Statement, text } from "./rows.ts";
+import { integer, type Row, type Statement, text, type Sql } from "./rows.ts";
 
 export interface QueueRow {
   readonly id: number;
@@ -22,14 +21,11 @@ export class QueueTable {
   readonly #selectById: Statement;
   readonly #save: Statement;
 
-  constructor(db: DatabaseSync) {
+  constructor(sql: Sql) {
     const columns = "id, name, levels, paused, waiting, delayed, running, dead";
-    this.#selectByName = new Statement(db, `SELECT ${columns} FROM queue WHERE name = ?`);
-    this.#selectById = new Statement(db, `SELECT ${columns} FROM queue WHERE id = ?`);
-    this.#save = new Statement(
-      db,
-      "UPDATE queue SET paused = ?, waiting = ?, delayed = ?, running = ?, dead = ? WHERE id = ?",
-    );
+    this.#selectByName = sql(`SELECT ${columns} FROM queue WHERE name = ?`);
+    this.#selectById = sql(`SELECT ${columns} FROM queue WHERE id = ?`);
+    this.#save = sql("UPDATE queue SET paused = ?, waiting = ?, delayed = ?, running = ?, dead = ? WHERE id = ?");
   }
 
   has(name: string): boolean {

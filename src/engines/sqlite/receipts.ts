@@ -1,11 +1,10 @@
-import type { DatabaseSync } from "node:sqlite";
 import { readAttempts, withAttempts, writeAttempts } from "../../engine/attempts.ts";
 import type { Outcome } from "../../engine/port.ts";
 import { readFailure } from "../../engine/stored-json.ts";
 import { assignedId, seqOfAssigned } from "./assigned-id.ts";
 import type { ItemRow } from "./items.ts";
 import type { QueueRow } from "./queue-table.ts";
-import { body, integer, optionalInteger, optionalText, type Row, Statement, text } from "./rows.ts";
+import { body, integer, optionalInteger, optionalText, type Row, text, type Sql } from "./rows.ts";
 import type { Transaction } from "./transaction.ts";
 
 export interface ReceiptRow {
@@ -20,8 +19,8 @@ export interface ReceiptRow {
 export class Receipts {
   readonly #statements: ReturnType<typeof prepare>;
 
-  constructor(db: DatabaseSync) {
-    this.#statements = prepare(db);
+  constructor(sql: Sql) {
+    this.#statements = prepare(sql);
   }
 
   /** The receipt of an id, unless it has expired. */
@@ -32,7 +31,7 @@ export class Receipts {
     return expires !== undefined && expires <= now ? undefined : readReceipt(row);
   }
 
-  add(queue: QueueRow, item: ItemRow, key: string): void {
+  add(queue: QueueRow, item: Pick<ItemRow, "seq" | "id" | "level" | "submitted">, key: string): void {
     this.#statements.insert.run(queue.id, item.id ?? assignedId(item.seq), item.seq, key, item.level, item.submitted);
   }
 
@@ -102,28 +101,21 @@ function readOutcome(state: string, row: Row): Outcome {
   };
 }
 
-function prepare(db: DatabaseSync) {
+function prepare(sql: Sql) {
   return {
-    get: new Statement(
-      db,
+    get: sql(
       "SELECT seq, key, level, submitted, state, ended, expires, attempt, result_type, result, failure, tried, result_missing FROM receipt WHERE queue = ? AND id = ?",
     ),
     // An expired receipt of the same id may still be there.
-    insert: new Statement(
-      db,
-      "INSERT OR REPLACE INTO receipt (queue, id, seq, key, level, submitted) VALUES (?, ?, ?, ?, ?, ?)",
-    ),
-    end: new Statement(
-      db,
+    insert: sql("INSERT OR REPLACE INTO receipt (queue, id, seq, key, level, submitted) VALUES (?, ?, ?, ?, ?, ?)"),
+    end: sql(
       "UPDATE receipt SET state = ?, ended = ?, expires = ?, attempt = ?, result_type = ?, result = ?, failure = ?, tried = ?, result_missing = ? WHERE queue = ? AND id = ?",
     ),
-    reopen: new Statement(
-      db,
+    reopen: sql(
       "UPDATE receipt SET state = NULL, ended = NULL, expires = NULL, attempt = NULL, failure = NULL, tried = NULL WHERE queue = ? AND id = ?",
     ),
-    expire: new Statement(db, "UPDATE receipt SET expires = ? WHERE queue = ? AND id = ?"),
-    forgetExpired: new Statement(
-      db,
+    expire: sql("UPDATE receipt SET expires = ? WHERE queue = ? AND id = ?"),
+    forgetExpired: sql(
       "DELETE FROM receipt WHERE (queue, id) IN (SELECT queue, id FROM receipt WHERE expires <= ? ORDER BY expires LIMIT ?)",
     ),
   };

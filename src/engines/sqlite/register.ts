@@ -6,11 +6,16 @@ import type { ThreadLink } from "./thread-link.ts";
 /** A store that could not be asked is asked again after this. */
 const TRY_AGAIN_MS = 500;
 
+interface Watch {
+  /** The call that waits. */
+  call: number;
+}
+
 /** The cells of the store, as locks see them. A watch is a call that the thread answers when the cell is at another version. */
 export class SqliteRegister implements Register {
   readonly #link: ThreadLink;
   readonly #clock: Clock;
-  readonly #watches = new Set<CellWatch>();
+  readonly #watches = new Set<Watch>();
 
   constructor(link: ThreadLink, clock: Clock) {
     this.#link = link;
@@ -30,16 +35,12 @@ export class SqliteRegister implements Register {
   }
 
   async watch(name: string, changed: () => void): Promise<{ stop(): void }> {
-    const watch = new CellWatch(this.#link, this.#clock, name, changed);
+    const watch: Watch = { call: 0 };
     this.#watches.add(watch);
-    watch.begin();
+    // It ends with the store, and has nobody to tell.
+    this.#run(watch, name, changed).catch(() => undefined);
     await Promise.resolve();
-    return {
-      stop: () => {
-        this.#watches.delete(watch);
-        watch.stop();
-      },
-    };
+    return { stop: () => this.#stop(watch) };
   }
 
   /** Whoever is told has its cell written. */
@@ -49,52 +50,30 @@ export class SqliteRegister implements Register {
 
   /** The thread is the engine's, and outlives its register. */
   async close(): Promise<void> {
-    for (const watch of this.#watches) watch.stop();
+    for (const watch of this.#watches) this.#stop(watch);
     await Promise.resolve();
   }
-}
 
-class CellWatch {
-  readonly #link: ThreadLink;
-  readonly #clock: Clock;
-  readonly #name: string;
-  readonly #changed: () => void;
-  #call = 0;
-  #stopped = false;
-
-  constructor(link: ThreadLink, clock: Clock, name: string, changed: () => void) {
-    this.#link = link;
-    this.#clock = clock;
-    this.#name = name;
-    this.#changed = changed;
+  #stop(watch: Watch): void {
+    if (!this.#watches.delete(watch)) return;
+    this.#link.call("abandon", { call: watch.call }).catch(() => undefined);
   }
 
-  begin(): void {
-    // It ends with the store, and has nobody to tell.
-    this.#run().catch(() => undefined);
-  }
-
-  stop(): void {
-    if (this.#stopped) return;
-    this.#stopped = true;
-    this.#link.call("abandon", { call: this.#call }).catch(() => undefined);
-  }
-
-  async #run(): Promise<void> {
+  async #run(watch: Watch, name: string, changed: () => void): Promise<void> {
     // Whoever watches asks the thread for everything else after this, and so misses nothing.
     let version: number | undefined;
-    while (!this.#stopped) {
-      const { number, reply } = this.#link.start("watchCell", { name: this.#name, version });
-      this.#call = number;
+    while (this.#watches.has(watch)) {
+      const { number, reply } = this.#link.start("watchCell", { name, version });
+      watch.call = number;
       try {
         const now = await reply;
-        if (this.#stopped || now === undefined) return;
+        if (now === undefined) return;
         version = now;
       } catch (error) {
         if (error instanceof Closed) return;
         await pause(this.#clock, TRY_AGAIN_MS);
       }
-      if (!this.#stopped) this.#changed();
+      if (this.#watches.has(watch)) changed();
     }
   }
 }

@@ -33,6 +33,13 @@ export class Statement {
   }
 }
 
+/** Prepares a statement. */
+export type Sql = (text: string) => Statement;
+
+export function statementsOf(db: DatabaseSync): Sql {
+  return (written) => new Statement(db, written);
+}
+
 export function integer(row: Row, index: number): number {
   const value = row[index];
   if (typeof value === "number") return value;

@@ -11,7 +11,7 @@ export function endBefore(parts: Parts, key: KeyRow, ended: readonly EndedEntry[
   let isNew = false;
   for (const one of ended) {
     if (line.behind(key).length === 0) break;
-    key.granting ??= items.forGrant(key.head);
+    key.granting ??= items.get(key.head);
     // Reported before: only the holder ends what its lease covers.
     if ((key.granting?.id ?? assignedId(key.head)) !== (typeof one === "string" ? one : one.id)) continue;
     endings.endHead(queue, key, typeof one === "string" ? DONE : endOf(one.ending));

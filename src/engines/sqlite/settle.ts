@@ -1,12 +1,10 @@
 import { attemptOf } from "../../engine/attempts.ts";
 import type { Ending, SettleResult } from "../../engine/port.ts";
-import { isOpen } from "./claim.ts";
-import { endLease, keep } from "./due.ts";
+import { endLease, letGo } from "./due.ts";
 import { type KeyRow, LEASED } from "./key-row.ts";
-import type { EndedEntry, LeaseTuple, Requests } from "./messages.ts";
+import type { LeaseTuple, Requests, SettleTuple } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 import { endBefore, endOf, uncover } from "./run.ts";
-import type { Transaction } from "./transaction.ts";
 
 /** The positions of those that are not the current lease of their key. */
 export function lapsed(parts: Parts, leases: readonly LeaseTuple[]): readonly number[] {
@@ -38,26 +36,14 @@ export function renew(parts: Parts, renewal: Requests["renew"][number]): "lost" 
 }
 
 /** Returns the positions of those that were lost. */
-export function settleAll(parts: Parts, request: Requests["settle"]): readonly number[] {
-  const lost: number[] = [];
-  if ("entries" in request) {
-    for (const [position, [lease, ending, ended]] of request.entries.entries()) {
-      if (settle(parts, lease, ending, ended) === "lost") lost.push(position);
-    }
-    return lost;
-  }
-  const { done } = request;
-  for (let index = 0; index + 1 < done.length; index += 2) {
-    const lease: LeaseTuple = [done[index] ?? 0, done[index + 1] ?? 0];
-    if (settle(parts, lease, DONE) === "lost") lost.push(index / 2);
-  }
-  return lost;
+export function settleAll(parts: Parts, settlements: Requests["settle"]): readonly number[] {
+  return settlements.flatMap((settlement, position) => (settle(parts, settlement) === "lost" ? [position] : []));
 }
 
 const DONE: Ending = { type: "done" };
 
-function settle(parts: Parts, lease: LeaseTuple, ending: Ending, ended: readonly EndedEntry[] = []): SettleResult {
-  const key = current(parts, lease);
+function settle(parts: Parts, [keyId, fence, ending = DONE, ended = []]: SettleTuple): SettleResult {
+  const key = current(parts, [keyId, fence]);
   if (key === undefined) return "lost";
   const isNew = endBefore(parts, key, ended);
   uncover(parts, key);
@@ -94,8 +80,7 @@ function retry(parts: Parts, key: KeyRow, ending: Extract<Ending, { type: "retry
   const queue = tx.queues.get(key.queue);
   items.addAttempts(key.head, key.attempt);
   items.addDelayed(key.head, key.id, due, true);
-  key.delayed += 1;
-  tx.queues.touch(queue).delayed += 1;
+  tx.countDelayed(queue, key, 1);
   queue.running -= 1;
   tx.later.add(queue.id);
   letGo(tx, key);
@@ -108,16 +93,6 @@ function finish(parts: Parts, key: KeyRow, ending: Ending): void {
   queue.running -= 1;
   if (ending.type === "dead") endings.bury(queue, key, ending.failure);
   else endings.endHead(queue, key, ending.type === "done" ? endOf(ending) : { state: "cancelled" });
-  const { worker } = key;
   letGo(tx, key);
   line.promote(key);
-  if (worker !== undefined && isOpen(key)) tx.released.push({ key, worker });
-}
-
-function letGo(tx: Transaction, key: KeyRow): void {
-  keep(tx, key);
-  key.fence = 0;
-  key.worker = undefined;
-  key.progress = undefined;
-  key.cancel = false;
 }

@@ -95,10 +95,11 @@ export class Store {
     this.#tellsAll = tellsAll;
     this.#isAlive = isAlive;
     this.#parts = makeParts(db);
-    this.#claims = new Claims(db);
-    this.#dueDates = new DueDates(db);
-    this.#operations = new Operations(db);
-    this.#deletion = new QueueDeletion(db);
+    const { sql } = this.#parts;
+    this.#claims = new Claims(sql);
+    this.#dueDates = new DueDates(sql);
+    this.#operations = new Operations(sql);
+    this.#deletion = new QueueDeletion(sql);
     this.#inspection = new Inspection(this.#parts, this.#operations);
     this.#write(() => {
       this.#dueDates.endLeasesOfAnotherBoot(now().monotonic);
@@ -148,11 +149,7 @@ export class Store {
     } catch (error) {
       // A call that the store cannot digest must not take the others with it.
       if (calls.length > 1 && !isOfTheStore(error)) return together(calls.map((call) => this.#runTogether([call])));
-      const told = this.#failed(
-        error,
-        calls.map(({ call }) => call),
-      );
-      return { replies: told, ...NO_NEWS };
+      return { replies: this.#failed(error, calls), ...NO_NEWS };
     }
   }
 
@@ -182,9 +179,7 @@ export class Store {
       // Outcomes of this process's own making were told when they happened.
       const { foreign } = tx;
       if (foreign) {
-        told.push(...this.#strangers());
-        for (const { call } of told) this.#waiting.forget(call);
-        told.push(...this.#outcomesKnown(), ...this.#cellsChanged());
+        told.push(...this.#told(this.#strangers()), ...this.#outcomesKnown(), ...this.#cellsChanged());
       }
       tx.foreign = false;
       if (this.#waiting.onlyForCells) return { replies: told, ...NO_NEWS };
@@ -196,7 +191,7 @@ export class Store {
       return { replies: [...told, ...replies], ...news };
     } catch (error) {
       // Whoever waits should know why nothing comes; they ask again.
-      return { replies: [...told, ...this.#failed(error, this.#waiting.calls())], ...NO_NEWS };
+      return { replies: [...told, ...this.#failed(error, this.#waiting.all())], ...NO_NEWS };
     }
   }
 
@@ -207,9 +202,9 @@ export class Store {
   }
 
   #anyReady(): boolean {
-    const queues = this.#waiting.queues();
-    if (queues.length > 0) this.#noteLook();
-    return queues.some((queue) => this.#claims.anyReady(queue));
+    const queues = new Set(this.#waiting.claims().map(({ request }) => request.queue));
+    if (queues.size > 0) this.#noteLook();
+    return [...queues].some((queue) => this.#claims.anyReady(queue));
   }
 
   #anyHold(): boolean {
@@ -225,7 +220,7 @@ export class Store {
   }
 
   close(): readonly Reply[] {
-    const replies = this.#waiting.calls().flatMap((call) => this.#letGo(call));
+    const replies = this.#waiting.all().flatMap(({ call }) => this.#letGo(call));
     this.#clearMarks();
     this.#parts.db.close();
     return replies;
@@ -274,9 +269,8 @@ export class Store {
   /** Those who wait for something in a queue that was deleted. */
   #strangers(): readonly Reply[] {
     const { queues } = this.#parts.tx;
-    const waiting = [...this.#waiting.claims(), ...this.#waiting.holds(), ...this.#waiting.outcomes()];
-    return waiting.flatMap(({ call, request: { queue } }) => {
-      return queues.has(queue) ? [] : [{ call, failure: missing(queue) }];
+    return this.#waiting.all().flatMap(({ call, request }) => {
+      return !("queue" in request) || queues.has(request.queue) ? [] : [{ call, failure: missing(request.queue) }];
     });
   }
 
@@ -289,13 +283,13 @@ export class Store {
       case "submit":
         return { at: tx.wall, answers: request.flatMap((group) => submitGroup(this.#parts, group)) };
       case "claim":
-        this.#waiting.addClaim(call, request);
+        this.#waiting.add({ call, kind, request });
         return WAITS;
       case "hold": {
         const held = hold(this.#parts, request);
         if (held !== undefined) return { ...this.#began, ...held };
         if (!request.waits) return undefined;
-        this.#waiting.addHold(call, request);
+        this.#waiting.add({ call, kind, request });
         return WAITS;
       }
       case "renew": {
@@ -336,13 +330,13 @@ export class Store {
       case "watchCell": {
         const version = this.#parts.cells.version(request.name, this.#now().monotonic);
         if (request.version !== undefined && version !== request.version) return version;
-        this.#waiting.addCell(call, { name: request.name, version });
+        this.#waiting.add({ call, kind, request: { name: request.name, version } });
         return WAITS;
       }
       case "outcome": {
         const { known, outcome } = this.#inspection.outcome(request, this.#now());
         if (outcome !== undefined || !known) return outcome;
-        this.#waiting.addOutcome(call, tx.queues.find(request.queue).id, request);
+        this.#waiting.add({ call, kind, request, queue: tx.queues.find(request.queue).id });
         return WAITS;
       }
       case "abandon":
@@ -350,10 +344,10 @@ export class Store {
     }
   }
 
-  #failed(error: unknown, calls: readonly number[]): readonly Reply[] {
+  #failed(error: unknown, calls: readonly Pick<Call, "call">[]): readonly Reply[] {
     const { code, message } = describeStoreFailure(error, this.#file);
-    for (const call of calls) this.#waiting.forget(call);
-    return calls.map((call) => ({ call, failure: { code, message } }));
+    for (const { call } of calls) this.#waiting.forget(call);
+    return calls.map(({ call }) => ({ call, failure: { code, message } }));
   }
 
   /** What an application takes that cannot begin it, nobody works on until its lease has run out. */
@@ -389,8 +383,7 @@ export class Store {
 
   /** In one transaction. Only what is committed is told, and only then are those who waited let go. */
   #written(calls: readonly Call[], lockWaitMs?: number): BatchResult {
-    const replies = this.#write(() => this.#runAll(calls), lockWaitMs);
-    for (const { call } of replies) this.#waiting.forget(call);
+    const replies = this.#told(this.#write(() => this.#runAll(calls), lockWaitMs));
     const { tx } = this.#parts;
     const told = this.#tellsAll || tx.lost.length > 0 ? newsOf(tx) : undefined;
     const news = { ring: isNews(tx), cells: [...tx.cellNews], news: told === undefined ? [] : [told] };
@@ -406,24 +399,23 @@ export class Store {
   }
 
   #outcomesKnown(of?: readonly { readonly queue: number; readonly id: string }[]): readonly Reply[] {
-    const replies: Reply[] = [];
-    for (const { call, request } of this.#waiting.outcomes(of)) {
-      const { known, outcome } = this.#inspection.outcome(request, this.#now());
-      if (outcome === undefined && known) continue;
-      this.#waiting.forget(call);
-      replies.push({ call, value: outcome });
-    }
-    return replies;
+    const known = this.#waiting.outcomes(of).flatMap(({ call, request }) => {
+      const { known: isKnown, outcome } = this.#inspection.outcome(request, this.#now());
+      return outcome === undefined && isKnown ? [] : [{ call, value: outcome }];
+    });
+    return this.#told(known);
   }
 
   #cellsChanged(of?: ReadonlySet<string>): readonly Reply[] {
-    const replies: Reply[] = [];
-    for (const { call, request } of this.#waiting.cells(of)) {
-      const version = this.#parts.cells.version(request.name, this.#now().monotonic);
-      if (version === request.version) continue;
-      this.#waiting.forget(call);
-      replies.push({ call, value: version });
-    }
+    const changed = this.#waiting.cells(of).flatMap(({ call, request }) => {
+      const value = this.#parts.cells.version(request.name, this.#now().monotonic);
+      return value === request.version ? [] : [{ call, value }];
+    });
+    return this.#told(changed);
+  }
+
+  #told(replies: readonly Reply[]): readonly Reply[] {
+    for (const { call } of replies) this.#waiting.forget(call);
     return replies;
   }
 

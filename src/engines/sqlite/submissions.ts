@@ -96,17 +96,10 @@ function termsOf({ queue, level, payload, delayMs, mode, keyLimit, queueLimit, k
   return { queue, level, type: payload.type, delayMs, mode, keyLimit, queueLimit, keepMs };
 }
 
+const TERMS = ["queue", "level", "delayMs", "mode", "keyLimit", "queueLimit", "keepMs"] as const;
+
 function haveTerms(submission: Submission, terms: SubmitTerms): boolean {
-  return (
-    submission.level === terms.level &&
-    submission.payload.type === terms.type &&
-    submission.delayMs === terms.delayMs &&
-    submission.keepMs === terms.keepMs &&
-    submission.mode === terms.mode &&
-    submission.queue === terms.queue &&
-    submission.keyLimit === terms.keyLimit &&
-    submission.queueLimit === terms.queueLimit
-  );
+  return submission.payload.type === terms.type && TERMS.every((name) => submission[name] === terms[name]);
 }
 
 /** A view of a larger buffer would be sent with all of that buffer. */

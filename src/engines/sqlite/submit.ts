@@ -2,7 +2,7 @@ import type { Body } from "../../domain/payload.ts";
 import type { Accepted } from "../../engine/port.ts";
 import { assignedId } from "./assigned-id.ts";
 import { isRemembered, type ItemRow } from "./items.ts";
-import { IDLE, type KeyRow, LEASED, READY } from "./key-row.ts";
+import { IDLE, type KeyRow, LEASED, READY, removeHead } from "./key-row.ts";
 import type { SubmitAnswer, SubmitGroup, SubmitTerms } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 import type { QueueRow } from "./queue-table.ts";
@@ -41,19 +41,8 @@ function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms
   key ??= tx.makeKey(queue, arrival.key);
 
   const seq = tx.next();
-  const item: ItemRow = {
-    seq,
-    key: key.id,
-    level,
-    id,
-    payload: { type: terms.type, body: arrival.body },
-    headers: arrival.headers,
-    submitted: tx.wall,
-    keep: keepMs,
-    attempt: 0,
-    due: 0,
-    tried: undefined,
-  };
+  const { body, headers } = arrival;
+  const item = { seq, key: key.id, level, id, type: terms.type, body, headers, submitted: tx.wall, keep: keepMs };
   items.add(item);
   if (isRemembered(item)) receipts.add(queue, item, arrival.key);
   arrive(parts, queue, key, item, terms.delayMs);
@@ -66,11 +55,16 @@ function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms
   return accepted(queue, id ?? assignedId(seq), arrival.key, level, tx.wall, replaced.ids);
 }
 
-function arrive({ tx, items, line }: Parts, queue: QueueRow, key: KeyRow, item: ItemRow, delayMs: number): void {
+function arrive(
+  { tx, items, line }: Parts,
+  queue: QueueRow,
+  key: KeyRow,
+  item: Pick<ItemRow, "seq" | "level">,
+  delayMs: number,
+): void {
   if (delayMs === 0) return line.arrive(queue, key, item.seq, item.level, false);
   items.addDelayed(item.seq, key.id, tx.wall + delayMs, false);
-  tx.queues.touch(queue).delayed += 1;
-  key.delayed += 1;
+  tx.countDelayed(queue, key, 1);
   tx.keys.saveLength(key);
   tx.later.add(queue.id);
 }
@@ -94,9 +88,7 @@ function replaceWaiting(parts: Parts, queue: QueueRow, key: KeyRow, level: numbe
     endings.endHead(queue, key, { state: "replaced" });
     key.waiting -= 1;
     tx.count(queue, key.level, -1);
-    key.head = 0;
-    key.attempt = 0;
-    key.granting = undefined;
+    removeHead(key);
     if (key.state !== LEASED) key.state = IDLE;
   }
   for (const seq of [...line.empty(key), ...items.delayedOf(key.id)]) {
@@ -106,8 +98,7 @@ function replaceWaiting(parts: Parts, queue: QueueRow, key: KeyRow, level: numbe
     ids.push(item.id ?? assignedId(seq));
     endings.end(queue, seq, { state: "replaced" });
     if (items.removeDelayed(seq)) {
-      key.delayed -= 1;
-      tx.queues.touch(queue).delayed -= 1;
+      tx.countDelayed(queue, key, -1);
     } else {
       key.waiting -= 1;
       tx.count(queue, item.level, -1);

@@ -108,18 +108,9 @@ export class ThreadLink {
     return { number, reply };
   }
 
-  /** Something may have changed in the store. */
-  look(): void {
-    if (this.#ended === undefined) this.#post("look");
-  }
-
-  /** Whether a carrier tells of what other processes do: otherwise the store looks by itself, as often as without one. */
-  hears(hears: boolean): void {
-    if (this.#ended === undefined) this.#post(hears ? "hears" : "deaf");
-  }
-
-  hearLosses(): void {
-    if (this.#ended === undefined) this.#post("hear losses");
+  /** Something that has no answer. Whether a carrier tells of what other processes do: otherwise the store looks by itself, as often as without one. */
+  tell(message: Extract<ToThread, "look" | "hears" | "deaf" | "hear losses">): void {
+    if (this.#ended === undefined) this.#post(message);
   }
 
   async close(): Promise<void> {
@@ -140,7 +131,7 @@ export class ThreadLink {
   }
 
   #answer(): void {
-    if (this.#pulse.answer()) this.look();
+    if (this.#pulse.answer()) this.tell("look");
   }
 
   #post(message: ToThread): void {

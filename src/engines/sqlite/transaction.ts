@@ -1,9 +1,8 @@
-import type { DatabaseSync } from "node:sqlite";
 import type { Instant } from "../../domain/clock.ts";
 import { KeyTable } from "./key-table.ts";
 import type { KeyRow } from "./key-row.ts";
 import { type QueueRow, QueueTable } from "./queue-table.ts";
-import { integer, Statement } from "./rows.ts";
+import { integer, type Statement, type Sql } from "./rows.ts";
 
 /** Its former holder knows it by these. */
 export interface LostLease {
@@ -34,8 +33,6 @@ export class Transaction {
   readonly cellNews: Set<string> = new Set();
   /** Keys that became ready in this transaction. */
   readonly opened: KeyRow[] = [];
-  /** Keys that a worker let go of in this transaction and that have more to do: it may go on with them. */
-  readonly released: { readonly key: KeyRow; readonly worker: string }[] = [];
   #counter = 0;
   #counterStored = 0;
   /** Changes when another process has written; what is in memory is then worth nothing. */
@@ -44,12 +41,12 @@ export class Transaction {
   readonly #selectCounter: Statement;
   readonly #saveCounter: Statement;
 
-  constructor(db: DatabaseSync) {
-    this.keys = new KeyTable(db);
-    this.queues = new QueueTable(db);
-    this.#selectVersion = new Statement(db, "PRAGMA data_version");
-    this.#selectCounter = new Statement(db, "SELECT value FROM store WHERE name = 'counter'");
-    this.#saveCounter = new Statement(db, "UPDATE store SET value = ? WHERE name = 'counter'");
+  constructor(sql: Sql) {
+    this.keys = new KeyTable(sql);
+    this.queues = new QueueTable(sql);
+    this.#selectVersion = sql("PRAGMA data_version");
+    this.#selectCounter = sql("SELECT value FROM store WHERE name = 'counter'");
+    this.#saveCounter = sql("UPDATE store SET value = ? WHERE name = 'counter'");
   }
 
   /** Another process has written. Stays set until somebody has looked at what that means for those who wait. */
@@ -58,15 +55,8 @@ export class Transaction {
   begin(now: Instant): void {
     this.wall = Math.floor(now.wall);
     this.monotonic = Math.floor(now.monotonic);
-    this.stirred.clear();
-    this.later.clear();
-    this.deleted.clear();
-    this.lost.length = 0;
-    this.ended.length = 0;
-    this.cells.clear();
-    this.cellNews.clear();
-    this.opened.length = 0;
-    this.released.length = 0;
+    for (const noted of [this.stirred, this.later, this.deleted, this.cells, this.cellNews]) noted.clear();
+    for (const noted of [this.lost, this.ended, this.opened]) noted.length = 0;
     const version = integer(this.#selectVersion.get() ?? [], 0);
     this.keys.trim();
     if (version === this.#version) return;
@@ -109,9 +99,13 @@ export class Transaction {
     this.stirred.delete(queue.id);
     this.later.delete(queue.id);
     removeWhere(this.opened, (key) => key.queue === queue.id);
-    removeWhere(this.released, ({ key }) => key.queue === queue.id);
     removeWhere(this.ended, (one) => one.queue === queue.id);
     this.deleted.add(queue.name);
+  }
+
+  countDelayed(queue: QueueRow, key: KeyRow, change: number): void {
+    key.delayed += change;
+    this.queues.touch(queue).delayed += change;
   }
 
   /** Counts an item in or out of the line of its level. */

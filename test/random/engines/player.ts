@@ -274,9 +274,8 @@ export class Player {
       enough.abort();
       grants.push(...(await claimed));
     }
-    // Whether there is more behind a run is a hint, and engines that are never asked to go on leave it out.
-    const bare = grants.map(({ more: _hint, ...grant }) => grant);
-    return isScattered ? bare.toSorted((a, b) => (a.lease.key < b.lease.key ? -1 : 1)) : bare;
+    const certain = grants.map(withoutHint);
+    return isScattered ? certain.toSorted((a, b) => (a.lease.key < b.lease.key ? -1 : 1)) : certain;
   }
 
   async #outcome(
@@ -405,4 +404,9 @@ async function pages<T>(
 
 function keyName(number: number): string {
   return KEYS[number % KEYS.length] ?? KEYS[0];
+}
+
+/** That more of a key waits is said by those engines that profit from being asked for it. */
+function withoutHint({ lease, item, behind }: port.Grant): port.Grant {
+  return behind === undefined ? { lease, item } : { lease, item, behind };
 }

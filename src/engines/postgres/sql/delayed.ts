@@ -98,7 +98,7 @@ BEGIN
   LOOP
     UPDATE ${s}.key k SET waiting = k.waiting + u.n, delayed = k.delayed - u.c, lane[x.l + 1] = k.lane[x.l + 1] + u.n,
       floors[x.l + 1] = least(k.floors[x.l + 1], u.o - 1),
-      backoff = k.backoff OR (k.state = ${LEASED} AND k.level = x.l AND (k.ord > u.o OR (k.ahead > 0 AND k.fence > u.o)))
+      backoff = k.backoff OR (k.state = ${LEASED} AND k.level = x.l AND k.ord > u.o)
     FROM unnest(x.ks, x.ns, x.cs, x.firsts) u(kid, n, c, o) WHERE k.id = ANY (ARRAY[u.kid]);
   END LOOP;
   FOR x IN SELECT u.q, u.l, count(*)::integer AS n, sum(u.c)::integer AS c FROM unnest(d_q, d_l, d_c) u(q, l, c) GROUP BY u.q, u.l LOOP

@@ -48,18 +48,8 @@ export function firstLane(lane: string): string {
   return `(CASE ${cases.join(" ")} END)`;
 }
 
-/** Somebody may have begun items of a key, behind the one that runs, of which the store does not know yet. */
-export const RUNS_AHEAD = "BA001";
-
 /** A queue that a handle knows by its number was deleted. */
 export const QUEUE_GONE = "BA002";
-
-/** What waits on a key may be taken away only when nobody can have begun it: the caller waits, and comes again (`Link`). */
-export function assertSettled(k: string): string {
-  return `IF ${k}.state = ${LEASED} AND ${k}.ahead > ${NOW} THEN
-    RAISE EXCEPTION 'Items of this key may have begun.' USING ERRCODE = '${RUNS_AHEAD}', DETAIL = ${k}.id;
-  END IF;`;
-}
 
 /** Within a loop over submissions: one whose id is known gets the receipt of the first, before anything else is asked about it. */
 export function answerKnownId(s: string): string {

@@ -17,56 +17,30 @@ export const SHARDS = 16;
  */
 export function lineFunctions(s: string, channel: string): string {
   return [
-    // Locks the rows of keys, which it makes if need be; in the order of their ids, so that nobody waits for one who waits for him.
+    // Locks the rows of keys, which it makes if need be: first in the order of their names, and then in that of their ids, so that nobody waits
+    // for one who waits for him.
     define(
       `${s}.lock_keys(qs integer[], names text[]) RETURNS bigint[]`,
       `
-DECLARE ids bigint[]; had integer; made integer; wanted integer; d_q integer[]; d_name text[];
+DECLARE ids bigint[]; had integer; wanted integer;
 BEGIN
-  IF cardinality(names) = 1 THEN
-    LOOP
-      SELECT ARRAY[x.id] INTO ids FROM ${s}.key x WHERE x.queue = qs[1] AND x.name = names[1] FOR UPDATE;
-      IF FOUND THEN RETURN ids; END IF;
-      INSERT INTO ${s}.key (id, queue, name, lane, floors)
-      SELECT nextval('${s}.number'), qs[1], names[1], array_fill(0, ARRAY[cardinality(z.levels)]), array_fill(0::bigint, ARRAY[cardinality(z.levels)])
-      FROM ${s}.queue z WHERE z.id = qs[1] ON CONFLICT DO NOTHING RETURNING ARRAY[id] INTO ids;
-      IF FOUND THEN RETURN ids; END IF;
-      PERFORM ${s}.assert_queues(qs);
-    END LOOP;
-  END IF;
-  -- Nearly always they are there, and stay.
-  SELECT array_agg(k.id ORDER BY u.i), count(DISTINCT k.id) INTO ids, wanted FROM unnest(qs, names) WITH ORDINALITY u(q, name, i)
-  CROSS JOIN LATERAL (SELECT x.id FROM ${s}.key x WHERE x.queue = u.q AND x.name = u.name COLLATE "C" OFFSET 0) k;
-  IF cardinality(ids) = cardinality(names) THEN
-    PERFORM 1 FROM (SELECT x.id FROM ${s}.key x WHERE x.id = ANY (ids) ORDER BY x.id FOR UPDATE) locked;
-    GET DIAGNOSTICS had = ROW_COUNT;
-    IF had = wanted THEN RETURN ids; END IF;
-  END IF;
-  SELECT array_agg(d.q), array_agg(d.name), count(*) INTO d_q, d_name, wanted
-  FROM (SELECT DISTINCT u.q, u.name COLLATE "C" AS name FROM unnest(qs, names) u(q, name) ORDER BY 1, 2) d;
   LOOP
-    SELECT array_agg(k.id) INTO ids FROM unnest(d_q, d_name) d(q, name)
-    CROSS JOIN LATERAL (SELECT x.id FROM ${s}.key x WHERE x.queue = d.q AND x.name = d.name OFFSET 0) k;
-    PERFORM 1 FROM (SELECT x.id FROM ${s}.key x WHERE x.id = ANY (ids) ORDER BY x.id FOR UPDATE) locked;
-    GET DIAGNOSTICS had = ROW_COUNT;
-    made := 0;
-    IF had < wanted THEN
+    SELECT array_agg(k.id ORDER BY u.i), count(DISTINCT k.id) INTO ids, wanted FROM unnest(qs, names) WITH ORDINALITY u(q, name, i)
+    CROSS JOIN LATERAL (SELECT x.id FROM ${s}.key x WHERE x.queue = u.q AND x.name = u.name COLLATE "C" OFFSET 0) k;
+    IF cardinality(ids) = cardinality(names) THEN
+      PERFORM 1 FROM (SELECT x.id FROM ${s}.key x WHERE x.id = ANY (ids) ORDER BY x.id FOR UPDATE) locked;
+      GET DIAGNOSTICS had = ROW_COUNT;
+      -- Or somebody removed one at the same time.
+      IF had = wanted THEN RETURN ids; END IF;
+    ELSE
       INSERT INTO ${s}.key (id, queue, name, lane, floors)
-      SELECT nextval('${s}.number'), d.q, d.name,
-        array_fill(0, ARRAY[cardinality(w.levels)]), array_fill(0::bigint, ARRAY[cardinality(w.levels)])
-      FROM unnest(d_q, d_name) d(q, name)
-      CROSS JOIN LATERAL (SELECT z.levels FROM ${s}.queue z WHERE z.id = d.q OFFSET 0) w
-      WHERE NOT EXISTS (SELECT FROM ${s}.key x WHERE x.queue = d.q AND x.name = d.name OFFSET 0)
-      ON CONFLICT DO NOTHING;
-      GET DIAGNOSTICS made = ROW_COUNT;
+      SELECT nextval('${s}.number'), d.q, d.name, array_fill(0, ARRAY[w.levels]), array_fill(0::bigint, ARRAY[w.levels])
+      FROM (SELECT DISTINCT u.q, u.name COLLATE "C" AS name FROM unnest(qs, names) u(q, name) ORDER BY 1, 2) d
+      CROSS JOIN LATERAL (SELECT cardinality(z.levels) AS levels FROM ${s}.queue z WHERE z.id = d.q OFFSET 0) w
+      WHERE NOT EXISTS (SELECT FROM ${s}.key x WHERE x.queue = d.q AND x.name = d.name OFFSET 0) ON CONFLICT DO NOTHING;
+      PERFORM ${s}.assert_queues(qs);
     END IF;
-    -- Somebody made or removed one at the same time: once more.
-    EXIT WHEN had + made = wanted;
-    PERFORM ${s}.assert_queues(d_q);
   END LOOP;
-  SELECT array_agg(k.id ORDER BY u.i) INTO ids FROM unnest(qs, names) WITH ORDINALITY u(q, name, i)
-  CROSS JOIN LATERAL (SELECT x.id FROM ${s}.key x WHERE x.queue = u.q AND x.name = u.name COLLATE "C" OFFSET 0) k;
-  RETURN ids;
 END`,
     ),
 
@@ -190,7 +164,7 @@ END`,
 DECLARE k ${s}.key;
 BEGIN
   UPDATE ${s}.key SET waiting = waiting + 1, lane[lvl + 1] = lane[lvl + 1] + 1, floors[lvl + 1] = least(floors[lvl + 1], o - 1),
-    backoff = backoff OR (state = ${LEASED} AND level = lvl AND (ord > o OR (ahead > 0 AND fence > o)))
+    backoff = backoff OR (state = ${LEASED} AND level = lvl AND ord > o)
   WHERE id = kid RETURNING * INTO k;
   PERFORM ${s}.count(me, k.queue, lvl, 1, 0, 0, 0);
   IF k.state = ${IDLE} OR (k.state <> ${LEASED} AND lvl < k.level) THEN RETURN ${s}.elect(kid); END IF;

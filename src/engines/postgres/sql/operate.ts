@@ -1,4 +1,4 @@
-import { assertSettled, define, IDLE, LEASED, NOW, READY } from "./functions.ts";
+import { define, IDLE, LEASED, NOW, READY } from "./functions.ts";
 import { lastCovered } from "./runs.ts";
 
 const REVIVED_AT_A_TIME = 500;
@@ -29,7 +29,7 @@ BEGIN
   IF k.state = ${READY} THEN DELETE FROM ${s}.ready r WHERE r.queue = k.queue AND r.level = k.level AND r.place = k.place; END IF;
   f := nextval('${s}.number');
   UPDATE ${s}.key x SET state = ${LEASED}, held = true, wanted = false, cancel = false, ord = 0, fence = f, at = now + lease, since = now,
-    streak = 0, timer = now + lease, ahead = 0, owner = me, worker = who, progress = NULL WHERE x.id = k.id;
+    streak = 0, timer = now + lease, owner = me, worker = who, progress = NULL WHERE x.id = k.id;
   INSERT INTO ${s}.timer VALUES (now + lease, nextval('${s}.number'), ARRAY[k.id]);
   -- Others may wait to hold it too, and say so again when they hear of this.
   IF k.wanted THEN PERFORM ${s}.tell('hold ' || q); END IF;
@@ -132,7 +132,6 @@ BEGIN
     RETURN QUERY SELECT 'requested', true;
     RETURN;
   END IF;
-  ${assertSettled("k")}
   IF o < 0 THEN
     DELETE FROM ${s}.delayed d WHERE d.n = -o RETURNING d.id, d.keep, d.attempt, d.counted, d.tried INTO i;
     IF i.counted THEN
@@ -164,7 +163,6 @@ BEGIN
   PERFORM ${s}.keep_queues(ARRAY[q]);
   kid := (${s}.lock_keys(ARRAY[q], ARRAY[name]))[1];
   SELECT * INTO k FROM ${s}.key WHERE id = kid;
-  IF stops THEN ${assertSettled("k")} END IF;
   UPDATE ${s}.key SET paused = stops WHERE id = kid;
   IF stops THEN
     IF k.state = ${READY} THEN DELETE FROM ${s}.ready WHERE queue = q AND level = k.level AND place = k.place; END IF;

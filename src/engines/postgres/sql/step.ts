@@ -1,11 +1,12 @@
+import { MOST_TURN_MS } from "../../../engine/port.ts";
 import { define, firstLane, LEASED, NOW, READY } from "./functions.ts";
 import { countInPlace } from "./line.ts";
-import { SETTLED_MS } from "../run-ahead.ts";
 
-/** How long a worker may go on with one key while others are ready: too short to be felt by those that wait. */
-const LONGEST_STREAK_MS = 50;
-/** Whoever wants to take something away from a key keeps others from running ahead on it for so long. */
-const CALM_MS = 10_000;
+/**
+ * So many items are granted in a step, if that is more than one for each key. A run lasts 50 ms from when it was asked for: what takes longer to be handed out
+ * is of no use when it arrives.
+ */
+const MOST_ITEMS = 2_048;
 /** After so many choices that were strict, one may go to a level that has waited too long (see `LevelChooser`). */
 const STRICT_CHOICES_BETWEEN = 3;
 
@@ -14,9 +15,7 @@ const STRICT_CHOICES_BETWEEN = 3;
  * one, which writes the key's row once instead of twice. What is simply done is dealt with as a set; other endings one by one.
  *
  * Rows that come back: 0 a grant, 1 a lease that was lost (its position), 2 a queue that has news, 3 a queue that has outcomes, 4 what the next claim
- * should know: the strict choices left, and the lowest place of each level; 5 an item that its holder may begin after one of the grants, 6 a key
- * on which somebody ran ahead and that was lost meanwhile, 7 one whose holder should begin nothing more by itself; 8 an item that the lease of one of the
- * grants covers behind its first.
+ * should know: the strict choices left, and the lowest place of each level; 5 an item that the lease of one of the grants covers behind its first.
  */
 export function stepFunctions(s: string): string {
   return [
@@ -55,76 +54,17 @@ BEGIN
 END`,
     ),
 
-    // Of keys whose holders have gone on by themselves: what they did before is done, and they are at another item. The rows of the keys are
-    // locked. Returns what to count, level by level, the keys that were lost, and those whose holder should begin nothing more by itself.
-    define(
-      `${s}.advance(a_k bigint[], a_was bigint[], a_f bigint[], a_o bigint[], a_r tid[], a_n integer[], e_k bigint[], e_o bigint[], e_r tid[],
-  OUT qs integer[], OUT ls integer[], OUT ns integer[], OUT lost bigint[], OUT halted bigint[])`,
-      `
-DECLARE now bigint := ${NOW}; c integer; m integer; i integer; k ${s}.key; done bigint[];
-BEGIN
-  BEGIN
-    WITH gone AS (
-      DELETE FROM ${s}.item z USING unnest(e_r, e_o, e_k) d(r, o, k) WHERE z.ctid = d.r AND z.ord = d.o AND z.key = d.k RETURNING 1),
-    moved AS (
-      UPDATE ${s}.key x SET ord = u.o, spot = u.r, fence = u.f, since = now, progress = NULL, cancel = false, waiting = x.waiting - u.n,
-        alone = greatest(0, x.alone - u.n),        lane[x.level + 1] = x.lane[x.level + 1] - u.n,
-        floors[x.level + 1] = CASE WHEN x.backoff THEN x.floors[x.level + 1] ELSE greatest(x.floors[x.level + 1], u.o - 1) END
-      FROM unnest(a_k, a_was, a_f, a_o, a_r, a_n) u(k, was, f, o, r, n) CROSS JOIN ${s}.item w
-      WHERE x.id = ANY (ARRAY[u.k]) AND x.fence = u.was AND x.state = ${LEASED} AND x.at > now AND w.ctid = u.r AND w.ord = u.o AND w.key = u.k
-      RETURNING x.id, x.queue, x.level, u.n, ${firstLane("x.lane")} < x.level OR x.wanted AS halts)
-    SELECT array_agg(z.queue), array_agg(z.level), array_agg(z.n), (SELECT count(*) FROM gone), (SELECT array_agg(y.id) FROM moved y WHERE y.halts)
-    INTO qs, ls, ns, c, halted
-    FROM (SELECT y.queue, y.level, sum(y.n)::integer AS n FROM moved y GROUP BY y.queue, y.level) z;
-    IF c = cardinality(e_k) AND (SELECT sum(u.n) FROM unnest(ns) u(n)) = (SELECT sum(u.n) FROM unnest(a_n) u(n)) THEN RETURN; END IF;
-    RAISE EXCEPTION 'not as they were' USING ERRCODE = 'BA002';
-  EXCEPTION WHEN SQLSTATE 'BA002' THEN
-    qs := '{}'; ls := '{}'; ns := '{}'; lost := '{}'; halted := '{}';
-  END;
-  -- One of them was lost, was done before by a call whose answer was lost, or somebody has rewritten the table.
-  FOR i IN 1 .. cardinality(a_k) LOOP
-    SELECT * INTO k FROM ${s}.key x WHERE x.id = a_k[i];
-    IF NOT FOUND OR k.state <> ${LEASED} OR k.at <= now OR (k.fence <> a_was[i] AND k.fence <> a_f[i]) THEN lost := lost || a_k[i]; CONTINUE; END IF;
-    CONTINUE WHEN k.fence = a_f[i];
-    SELECT array_agg(u.o) INTO done FROM unnest(e_k, e_o) u(k, o) WHERE u.k = a_k[i];
-    SELECT count(*) INTO m FROM ${s}.item z WHERE z.key = a_k[i] AND z.level = k.level AND z.ord = ANY (done || a_o[i]);
-    -- Whoever took one of them away could not know that it had begun: its holder stood still. The lease ends by itself.
-    IF m <= cardinality(done) THEN lost := lost || a_k[i]; CONTINUE; END IF;
-    DELETE FROM ${s}.item z WHERE z.key = a_k[i] AND z.level = k.level AND z.ord = ANY (done);
-    UPDATE ${s}.key x SET ord = a_o[i], spot = (SELECT z.ctid FROM ${s}.item z WHERE z.key = a_k[i] AND z.level = k.level AND z.ord = a_o[i]),
-      fence = a_f[i], since = now, progress = NULL, cancel = false, waiting = x.waiting - a_n[i], alone = greatest(0, x.alone - a_n[i]),
-      lane[x.level + 1] = x.lane[x.level + 1] - a_n[i],
-      floors[x.level + 1] = CASE WHEN x.backoff THEN x.floors[x.level + 1] ELSE greatest(x.floors[x.level + 1], a_o[i] - 1) END
-    WHERE x.id = a_k[i];
-    qs := qs || k.queue; ls := ls || k.level::integer; ns := ns || a_n[i];
-  END LOOP;
-END`,
-    ),
-
-    // Says that nobody may run ahead on a key for a while. Returns how long somebody still may, unless it is the one who asks.
-    define(
-      `${s}.calm(me bigint, kid bigint) RETURNS bigint`,
-      `
-DECLARE now bigint := ${NOW}; still bigint;
-BEGIN
-  UPDATE ${s}.key SET calm = now + ${CALM_MS}, ahead = CASE WHEN owner = me THEN 0 ELSE ahead END
-  WHERE id = kid AND state = ${LEASED} RETURNING ahead - now INTO still;
-  RETURN greatest(0, coalesce(still, 0));
-END`,
-    ),
-
     define(
       `${s}.step(me bigint, rings integer[], outcome_rings integer[],
-  a_k bigint[], a_was bigint[], a_f bigint[], a_o bigint[], a_r tid[], a_n integer[], e_k bigint[], e_o bigint[], e_r tid[],
   sizes integer[], names text[], hows text[], ended_whys text[], ended_rtypes text[], ended_rtexts text[], ended_rbytes bytea[],
   kids bigint[], fences bigint[], endings text[], delays bigint[], whys text[], rtypes text[], rtexts text[], rbytes bytea[],
-  q integer, who text, most integer, lease bigint, patience bigint, choices integer, bounds bigint[], sleeps boolean, slept boolean, carry integer, items integer, dues boolean)
+  q integer, who text, most integer, lease bigint, patience bigint, choices integer, bounds bigint[], sleeps boolean, slept boolean, items integer, dues boolean)
 RETURNS TABLE (kind integer, n bigint, key text, kid bigint, fence bigint, level integer, ord bigint, id text, type text, headers text,
-  body text, bytes bytea, submitted bigint, attempt integer, spot tid, losses integer)`,
+  body text, bytes bytea, submitted bigint, attempt integer, losses integer)`,
       `
 #variable_conflict use_column
 DECLARE
-  now bigint; locked_at bigint; spots bigint[]; adv record; moved_q integer[]; moved_l integer[]; moved_n integer[]; i integer; r integer; c integer; x record; lvl integer; need integer; granted integer := 0; wait bigint; low bigint;
+  now bigint; locked_at bigint; spots bigint[]; i integer; r integer; c integer; x record; lvl integer; need integer; granted integer := 0; wait bigint; low bigint;
   done_k bigint[]; done_l integer[]; done_o bigint[]; done_q integer[]; done_f bigint[]; done_r tid[]; freed_q integer[]; freed_l integer[]; finished integer := 0;
   gone bigint[]; freed bigint[]; slow bigint[]; opened integer[] := '{}'; ended integer[] := '{}';
   firsts bigint[]; lows bigint[]; urgent integer; worst integer; takes integer[]; levels integer; halted boolean; passed boolean := false;
@@ -134,19 +74,6 @@ DECLARE
   changed bigint[]; r_k bigint[]; r_id text[]; r_keep bigint[]; r_attempt integer[]; r_tried text[];
 BEGIN
   IF cardinality(rings) + cardinality(outcome_rings) > 0 THEN PERFORM ${s}.ring(me, rings, outcome_rings); END IF;
-  IF a_k IS NOT NULL THEN
-    PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (a_k || kids) ORDER BY k.id FOR UPDATE) locked;
-    SELECT * INTO adv FROM ${s}.advance(a_k, a_was, a_f, a_o, a_r, a_n, e_k, e_o, e_r);
-    moved_q := adv.qs; moved_l := adv.ls; moved_n := adv.ns;
-    RETURN QUERY SELECT 6, u.k, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid, NULL::integer
-      FROM unnest(adv.lost) u(k);
-    RETURN QUERY SELECT 7, u.k, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid, NULL::integer
-      FROM unnest(adv.halted) u(k);
-    -- Counters of several queues are locked in one order, whatever else is to be counted.
-    IF q IS NULL OR NOT q = ALL (moved_q) THEN
-      PERFORM ${s}.lock_counters(me, array_remove(ARRAY(SELECT DISTINCT k.queue FROM ${s}.key k WHERE k.id = ANY (kids)) || moved_q || q, NULL));
-    END IF;
-  END IF;
   IF endings IS NOT NULL OR sizes IS NOT NULL THEN
     PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (kids) ORDER BY k.id FOR UPDATE) locked;
     PERFORM ${s}.lock_counters(me, array_remove(ARRAY(SELECT DISTINCT k.queue FROM ${s}.key k WHERE k.id = ANY (kids)) || q, NULL));
@@ -160,7 +87,7 @@ BEGIN
       SELECT k.queue INTO r FROM ${s}.key k WHERE k.id = kids[i];
       c := ${s}.settle_one(me, kids[i], fences[i], CASE WHEN endings[i] = 'release' AND kids[i] = ANY (changed) THEN 'unbegun' ELSE endings[i] END, delays[i], whys[i], rtypes[i], rtexts[i], rbytes[i]);
       IF c < 0 THEN
-        RETURN QUERY SELECT 1, i::bigint, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid, NULL::integer;
+        RETURN QUERY SELECT 1, i::bigint, NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::integer;
         CONTINUE;
       END IF;
       IF c > 0 THEN opened := opened || r; END IF;
@@ -203,7 +130,7 @@ BEGIN
       SELECT z.*, j.at AS judged, CASE WHEN z.held OR z.wanted OR z.paused THEN 3
         WHEN z.waiting = 0 THEN CASE WHEN z.delayed = 0 THEN 0 ELSE 3 END
         WHEN z.backoff THEN 3
-        WHEN z.queue = q AND NOT halted AND z.worker = who AND j.at - z.streak <= ${LONGEST_STREAK_MS} AND z.next <= coalesce(urgent, 16) THEN 2
+        WHEN z.queue = q AND NOT halted AND z.worker = who AND j.at - z.streak <= ${MOST_TURN_MS} AND z.next <= coalesce(urgent, 16) THEN 2
         ELSE 1 END AS class
       FROM judged j CROSS JOIN locked z WHERE z.at > j.at OFFSET 0) y;
     now := coalesce(locked_at, now);
@@ -214,7 +141,7 @@ BEGIN
       g_k := g_k[:need]; g_r := g_r[:need]; g_l := g_l[:need]; g_f := g_f[:need]; g_t := g_t[:need]; g_w := g_w[:need];
     END IF;
     IF coalesce(cardinality(done_k), 0) < cardinality(kids) THEN
-      RETURN QUERY SELECT 1, coalesce(spots[u.i], u.i), NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid, NULL::integer
+      RETURN QUERY SELECT 1, coalesce(spots[u.i], u.i), NULL, NULL::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::integer
         FROM unnest(fences) WITH ORDINALITY u(f, i) WHERE NOT coalesce(u.f = ANY (done_f), false);
     END IF;
     g_k := coalesce(g_k, '{}'); g_r := coalesce(g_r, '{}'); g_l := coalesce(g_l, '{}'); g_f := coalesce(g_f, '{}'); g_t := coalesce(g_t, '{}'); g_w := coalesce(g_w, '{}');
@@ -332,9 +259,9 @@ BEGIN
   END IF;
 
   IF cardinality(g_k) > 0 THEN
+    items := least(items, greatest(1, ${MOST_ITEMS} / cardinality(g_k)));
     RETURN QUERY UPDATE ${s}.key k SET state = ${LEASED}, held = false, cancel = false, level = u.lvl, ord = z.ord, spot = z.spot, fence = nextval('${s}.number'),
         at = now + lease, since = now, streak = CASE WHEN u.go THEN k.streak ELSE now END, timer = CASE WHEN u.t THEN now + lease ELSE k.timer END,
-        ahead = CASE WHEN carry > 0 AND z.attempt = 0 AND z.id IS NULL AND k.calm <= now AND k.lane[u.lvl + 1] > 1 THEN now + ${SETTLED_MS} ELSE 0 END,
         covered = CASE WHEN items > 1 AND z.attempt = 0 AND k.alone <= u.go::integer THEN 1 + (
             SELECT coalesce(min(y.i) FILTER (WHERE y.attempt > 0) - 1, count(*)) FROM (
               SELECT w.attempt, row_number() OVER (ORDER BY w.ord) AS i FROM ${s}.item w WHERE w.key = u.kid AND w.level = u.lvl AND w.ord > z.ord
@@ -350,21 +277,13 @@ BEGIN
         SELECT w.ctid AS spot, w.ord, w.id, w.type, w.headers, w.body, w.bytes, w.submitted, w.attempt, w.losses FROM ${s}.item w
         WHERE w.key = u.kid AND w.level = u.lvl AND w.ord > u.floor ORDER BY w.ord LIMIT 1) z
       WHERE k.ctid = u.spot
-      RETURNING 0, u.n, k.name, k.id, k.fence, u.lvl, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, z.attempt + 1, z.spot, z.losses;
+      RETURNING 0, u.n, k.name, k.id, k.fence, u.lvl, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, z.attempt + 1, z.losses;
     GET DIAGNOSTICS granted = ROW_COUNT;
     IF granted < cardinality(g_k) THEN
       RAISE EXCEPTION 'The line of a ready key of queue % is broken.', q USING ERRCODE = 'data_corrupted';
     END IF;
-    IF carry > 0 AND true = ANY (g_w) THEN
-      RETURN QUERY SELECT 5, NULL::bigint, NULL, u.kid, nextval('${s}.number'), u.lvl, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, z.attempt + 1, z.spot, NULL::integer
-        FROM (SELECT g.kid, g.lvl FROM unnest(g_k, g_l, g_w) g(kid, lvl, more) WHERE g.more OFFSET 0) u
-        CROSS JOIN LATERAL (SELECT k.ord FROM ${s}.key k WHERE k.id = u.kid AND k.ahead > 0 OFFSET 0) k
-        CROSS JOIN LATERAL (
-          SELECT w.ctid AS spot, w.ord, w.id, w.type, w.headers, w.body, w.bytes, w.submitted, w.attempt FROM ${s}.item w
-          WHERE w.key = u.kid AND w.level = u.lvl AND w.ord > k.ord ORDER BY w.ord LIMIT carry) z;
-    END IF;
     IF items > 1 AND true = ANY (g_w) THEN
-      RETURN QUERY SELECT 8, NULL::bigint, NULL, k.id, k.fence, k.level::integer, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, 1, NULL::tid, NULL::integer
+      RETURN QUERY SELECT 5, NULL::bigint, k.name, k.id, k.fence, k.level::integer, z.ord, z.id, z.type, z.headers, z.body, z.bytes, z.submitted, 1, NULL::integer
         FROM ${s}.key k CROSS JOIN LATERAL (
           SELECT w.ord, w.id, w.type, w.headers, w.body, w.bytes, w.submitted FROM ${s}.item w
           WHERE w.key = k.id AND w.level = k.level AND w.ord > k.ord ORDER BY w.ord LIMIT k.covered - 1) z
@@ -386,20 +305,15 @@ BEGIN
     PERFORM ${s}.sleep(me, q, 0, true);
   END IF;
 
-  IF moved_n IS NOT NULL THEN
-    FOR x IN SELECT u.q, u.l, sum(u.n)::integer AS c FROM unnest(moved_q, moved_l, moved_n) u(q, l, n) GROUP BY u.q, u.l LOOP
-      PERFORM ${s}.count(me, x.q, x.l, -x.c, 0, 0, 0);
-    END LOOP;
-  END IF;
   IF finished > 0 THEN
     ${countInPlace(s, { q: "q", level: "0", runs: "(-finished)" })}
   END IF;
   IF cardinality(opened) > 0 THEN
-    RETURN QUERY SELECT 2, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 0, u.c) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, u.c::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid, NULL::integer
+    RETURN QUERY SELECT 2, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 0, u.c) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, u.c::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::integer
       FROM (SELECT o.q, count(*)::integer AS c FROM unnest(opened) o(q) GROUP BY o.q) u;
   END IF;
   IF cardinality(ended) > 0 THEN
-    RETURN QUERY SELECT 3, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 1, -1) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::tid, NULL::integer
+    RETURN QUERY SELECT 3, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 1, -1) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, NULL::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::integer
       FROM (SELECT DISTINCT o.q FROM unnest(ended) o(q)) u;
   END IF;
   IF q IS NOT NULL THEN
@@ -409,7 +323,7 @@ BEGIN
       wait := CASE WHEN wait IS NULL THEN -1 ELSE greatest(0, wait - ${NOW}) END;
     END IF;
     -- Whoever has the others in hand may let go of them without a word: a sweep that found them as they should be.
-    kind := 4; n := wait; ord := CASE WHEN passed AND granted = 0 THEN 1 ELSE 0 END; spot := NULL; key := NULL; kid := choices; id := NULL; type := NULL; headers := NULL; body := NULL; bytes := NULL;
+    kind := 4; n := wait; ord := CASE WHEN passed AND granted = 0 THEN 1 ELSE 0 END; key := NULL; kid := choices; id := NULL; type := NULL; headers := NULL; body := NULL; bytes := NULL;
     FOR lvl IN 1 .. levels LOOP
       fence := lows[lvl];
       RETURN NEXT;

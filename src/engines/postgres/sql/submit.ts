@@ -1,5 +1,5 @@
 import { AT_A_TIME } from "./delayed.ts";
-import { answerKnownId, assertSettled, BLOCKED, define, IDLE, LEASED, NOW, READY } from "./functions.ts";
+import { answerKnownId, BLOCKED, define, IDLE, LEASED, NOW, READY } from "./functions.ts";
 import { countInPlace } from "./line.ts";
 import { lastCovered } from "./runs.ts";
 
@@ -22,7 +22,6 @@ DECLARE k ${s}.key; last bigint; now bigint := ${NOW}; ids text[]; lvls integer[
 BEGIN
   SELECT * INTO k FROM ${s}.key WHERE id = kid;
   last := coalesce(${lastCovered(s, "k")}, k.ord);
-  ${assertSettled("k")}
   -- All at once: a row of the key and one of the counter for each item would be walked over by the next.
   WITH stood AS (
     DELETE FROM ${s}.item WHERE key = kid AND NOT (k.state = ${LEASED} AND NOT k.held AND level = k.level AND ord BETWEEN k.ord AND last)
@@ -118,32 +117,6 @@ BEGIN
   END IF;
   IF late THEN plain := false; END IF;
 
-  IF plain AND many = 1 AND lvls[1] >= 0 THEN
-    -- One alone, whose key has more.
-    SELECT * INTO k FROM ${s}.key x WHERE x.id = kids[1];
-    SELECT coalesce(sum(c.total), 0) INTO total FROM ${s}.counter c WHERE c.queue = qs[1];
-    IF total < queue_limits[1] AND k.waiting + k.delayed < key_limits[1] AND NOT (k.state IN (${READY}, ${BLOCKED}) AND k.level > lvls[1]) THEN
-      o := nextval('${s}.number');
-      INSERT INTO ${s}.item VALUES (kids[1], o, lvls[1], 0, 0, 0, now, NULL, types[1], heads[1], bodies[1], byteas[1]);
-      IF k.state = ${IDLE} THEN
-        UPDATE ${s}.key x SET state = ${READY}, level = lvls[1], place = o, since = now, waiting = 1, lane[lvls[1] + 1] = 1 WHERE x.id = kids[1];
-        IF NOT k.paused AND NOT k.wanted THEN
-          INSERT INTO ${s}.ready VALUES (qs[1], lvls[1], o, kids[1], now);
-          opened := opened + 1;
-        END IF;
-      ELSE
-        UPDATE ${s}.key x SET waiting = x.waiting + 1, lane[lvls[1] + 1] = x.lane[lvls[1] + 1] + 1 WHERE x.id = kids[1];
-      END IF;
-      ${countInPlace(s, { q: "qs[1]", level: "lvls[1]", waits: "1" })}
-      n := 1; code := 0; id := ${s}.given_id(kids[1], lvls[1], o); key := NULL; level := lvls[1]; at := now; replaced := NULL;
-      RETURN NEXT;
-      IF opened > 0 THEN
-        n := 0; code := CASE WHEN ${s}.wake(me, qs[1], 0, opened) THEN 1 ELSE 0 END; id := NULL; level := qs[1]; at := NULL;
-        RETURN NEXT;
-      END IF;
-      RETURN;
-    END IF;
-  END IF;
   IF plain AND lvls[1] >= 0 THEN
     SELECT coalesce(sum(c.total), 0) + many <= queue_limits[1] INTO plain FROM ${s}.counter c WHERE c.queue = qs[1];
   ELSE

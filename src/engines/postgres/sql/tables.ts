@@ -57,7 +57,7 @@ CREATE TABLE ${s}.key (
   streak bigint NOT NULL DEFAULT 0,
   timer bigint NOT NULL DEFAULT 0,
   kept bigint NOT NULL DEFAULT 0,
-  -- Until when its holder may begin items behind the one that runs, before it says so; and before when nobody may.
+  -- Of versions 1 and 2, whose processes began items before they said so: until when one could, and before when none did.
   ahead bigint NOT NULL DEFAULT 0,
   calm bigint NOT NULL DEFAULT 0,
   owner bigint NOT NULL DEFAULT 0,
@@ -197,10 +197,15 @@ export function attemptColumns(s: string): string {
   ].join("\n");
 }
 
-/** What a lease covers; how many items of a key run one by one; of an item, how often its lease was lost, and that it is to be cancelled with its lease. */
+/**
+ * What a lease covers; how many items of a key run one by one; of an item, how often its lease was lost, and that it is to be cancelled with its lease.
+ * Processes of older versions that are still connected go on, and begin nothing any more that no lease covers: nobody would wait for them.
+ */
 export function runColumns(s: string): string {
   return `
-ALTER TABLE ${s}.key ADD COLUMN covered integer NOT NULL DEFAULT 1, ADD COLUMN alone integer NOT NULL DEFAULT 0;
+ALTER TABLE ${s}.key ADD COLUMN covered integer NOT NULL DEFAULT 1, ADD COLUMN alone integer NOT NULL DEFAULT 0,
+  ALTER COLUMN calm SET DEFAULT ${Number.MAX_SAFE_INTEGER};
+UPDATE ${s}.key SET calm = ${Number.MAX_SAFE_INTEGER}, ahead = 0;
 ALTER TABLE ${s}.item ADD COLUMN losses integer, ADD COLUMN cancel boolean;
 ALTER TABLE ${s}.delayed ADD COLUMN losses integer;
 DROP FUNCTION IF EXISTS ${s}.let_go(bigint);

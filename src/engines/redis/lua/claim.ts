@@ -28,60 +28,44 @@ function F.choose(patience, wanted)
   return impatient, 1
 end
 
--- A worker that has just finished an item of a key goes on with the key's next one, if nothing more urgent is ready and it has not had
--- the key for long: 25 milliseconds are hardly felt by those that wait. To hand the key to another worker instead would write two keys.
-function F.goOn(claim, names)
-  local mostUrgent = 1
-  while mostUrgent < S.levels and S.ready[mostUrgent] == 0 do mostUrgent = mostUrgent + 1 end
-  for _, one in ipairs(S.released) do
-    if #names == claim.max then return end
-    local k = keys[one.name]
-    if one.worker == claim.worker and k and k.state == 'ready' and k.level <= mostUrgent
-      and now - k.streak <= 25000 then
-      F.outOfReady(one.name, k)
-      k.state = 'idle'
-      names[#names + 1] = one.name
-    end
-  end
-end
-
-function F.takeReady(claim, names)
+function F.takeReady(claim)
+  local names = {}
   F.flushReady()
   while #names < claim.max do
     local level, wanted = F.choose(claim.patience, claim.max - #names)
-    if not level then return end
-    local popped = call('ZPOPMIN', KEYS[N.beforeReady + level], wanted)
-    local missing = {}
-    for index = 1, #popped, 2 do
-      if keys[popped[index]] == nil then missing[#missing + 1] = popped[index] end
-    end
-    if #missing > 0 then
-      for index, record in ipairs(call('HMGET', N.keys, unpack(missing))) do
-        keys[missing[index]] = record and F.readKey(record) or false
+    if not level then break end
+    local set = KEYS[N.beforeReady + level]
+    -- Not ZPOPMIN: to write out the places, which nobody needs, takes it longer than all else.
+    local first = call('ZRANGE', set, 0, wanted - 1)
+    F.bulk('ZREM', set, first)
+    F.findKeys(first)
+    for _, name in ipairs(first) do
+      local k = keys[name]
+      if k and k.state ~= 'damaged' then
+        k.listed, k.state = 0, 'idle'
+        names[#names + 1] = name
       end
     end
-    for index = 1, #popped, 2 do
-      local k = keys[popped[index]]
-      if k and not k.damaged then
-        k.listed, k.state, k.streak = 0, 'idle', now
-        names[#names + 1] = popped[index]
-      end
-    end
-    S.ready[level] = #popped == 0 and 0 or S.ready[level] - #popped / 2
+    S.ready[level] = #first == 0 and 0 or S.ready[level] - #first
   end
+  return names
 end
 
 -- What a worker gets to see of an item, then what the program wants to know of it. Only the first of a run comes with its key and the fence.
 function F.show(name, fence, seq, record, attempts)
   local _, level, id, keep, submitted, attempt, _, kind, form, headers, body, tried, losses = unpackAll(record)
-  local text = table.concat({ name, fence, F.idOf(seq, id), level, kind, form, digits(submitted), attempt + attempts,
-    headers, losses ~= 0 and losses or nil }, '\0')
+  local text = name .. '\0' .. fence .. '\0' .. F.idOf(seq, id) .. '\0' .. level .. '\0' .. kind .. '\0' .. form .. '\0' ..
+    digits(submitted) .. '\0' .. attempt + attempts .. '\0' .. headers
+  if losses and losses > 0 then text = text .. '\0' .. losses end
   return text, body, id, keep, submitted, attempt, tried
 end
 
 function F.grant(claim, names)
   local numbers, grants = {}, {}
-  for index, name in ipairs(names) do numbers[index] = keys[name].head end
+  for index, name in ipairs(names) do
+    local k = keys[name]
+    numbers[index] = k.head
+  end
   local records = F.packedItems(numbers)
   -- For what stands behind others in one reply: so many bytes, of which each item takes 2,000 for the time that it costs.
   local room = 1000000
@@ -106,11 +90,7 @@ function O.claim(at)
     worker = ARGV[at], max = tonumber(ARGV[at + 1]), lease = tonumber(ARGV[at + 2]), patience = tonumber(ARGV[at + 3]),
     items = tonumber(ARGV[at + 4]),
   }
-  local names = {}
-  if not S.paused then
-    if #S.released > 0 then F.goOn(wish, names) end
-    if #names < wish.max then F.takeReady(wish, names) end
-  end
+  local names = S.paused and {} or F.takeReady(wish)
   if #names > 0 then return F.grant(wish, names), at + 5 end
   -- So long it is taken for granted that a claim which found nothing still waits.
   S.sleepers, S.changed = now + 15000000, true

@@ -67,12 +67,6 @@ function F.outcome(id)
   return item and F.deadReport(seq, item) or {}
 end
 
-function F.queueReport()
-  local report = { S.written, S.paused and 1 or 0, S.delayed, S.running, S.dead }
-  for level = 1, S.levels do report[5 + level] = S.waiting[level] end
-  return report
-end
-
 function F.keyReport(name, k)
   local report = { name, k.state, k.held and 1 or 0, k.paused and 1 or 0, k.waits, k.delays }
   if k.fence > 0 then report[7] = F.runningOf(k) end
@@ -86,14 +80,9 @@ function F.keyPage(after, limit)
   local page = { names[#names] or '', #names }
   for _, name in ipairs(names) do
     local k = F.lookAtKey(name)
-    if k and (k.damaged or k.head ~= '' or k.fence > 0 or k.delays > 0 or k.paused) then page[#page + 1] = F.keyReport(name, k) end
+    if k and (k.state == 'damaged' or k.head ~= '' or k.fence > 0 or k.delays > 0 or k.paused) then page[#page + 1] = F.keyReport(name, k) end
   end
   return page
-end
-
-function F.leasedNames()
-  F.flush()
-  return call('ZRANGE', N.leases, 0, -1)
 end
 
 function F.deadPage(after, limit)
@@ -117,9 +106,19 @@ end
 
 function O.find(first) return F.find(ARGV[first]), first + 1 end
 function O.outcome(first) return F.outcome(ARGV[first]), first + 1 end
-function O.report(first) return F.queueReport(), first end
+function O.report(first)
+  local report = { S.written, S.paused and 1 or 0, S.delayed, S.running, S.dead }
+  for level = 1, S.levels do report[5 + level] = S.waiting[level] end
+  return report, first
+end
+
 function O.keys(first) return F.keyPage(ARGV[first], tonumber(ARGV[first + 1])), first + 2 end
-function O.leased(first) return F.leasedNames(), first end
+
+function O.leased(first)
+  F.flush()
+  return call('ZRANGE', N.leases, 0, -1), first
+end
+
 function O.dead(first) return F.deadPage(ARGV[first], tonumber(ARGV[first + 1])), first + 2 end
 
 function O.key(first)

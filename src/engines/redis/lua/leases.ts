@@ -65,7 +65,7 @@ function F.comeDue(member)
   F.never(member)
   if mark == 'B' or mark == 'K' then
     local k = F.lookAtKey(rest)
-    if not k or k.damaged then return end
+    if not k or k.state == 'damaged' then return end
     if mark == 'K' then return F.keepNoMore(rest, k) end
     k.state, k.place, k.due = 'idle', F.nextNumber(), 0
     return F.open(rest, k)
@@ -75,7 +75,7 @@ function F.comeDue(member)
   local k = item and F.lookAtKey(item.key)
   if not k then return end
   -- It arrives when somebody has repaired its key.
-  if k.damaged then return F.later(member, now + 60000000) end
+  if k.state == 'damaged' then return F.later(member, now + 60000000) end
   F.undelay(item.key, k, seq)
   F.arrive(item.key, k, seq, item.level, mark == 'Y')
 end
@@ -131,28 +131,16 @@ function F.hold(name, worker, leaseUs, waits)
   return digits(k.fence)
 end
 
-function F.unwant(name)
-  local k = F.findKey(name)
-  if not (k and k.wanted) then return end
-  -- Others who wait for the same key say so again when they hear of it.
-  S.freed[#S.freed + 1] = name
-  F.keepNoMore(name, k)
-end
-
--- Returns how the lease is, and where the next renewal stands.
-function F.renew(at)
-  local name = ARGV[at]
-  local k = F.current(name, tonumber(ARGV[at + 1]))
-  local terms, isNew = F.endBefore(name, k, at + 2)
-  local progress, behind = ARGV[terms + 1], terms + 2
-  if not k then return 0, behind end
+-- Moves a lease that is good. Returns how it is.
+function F.renew(name, k, at, isNew)
+  local progress = ARGV[at + 1]
   if isNew ~= nil then F.uncover(k) end
-  k.deadline = now + tonumber(ARGV[terms])
+  k.deadline = now + tonumber(ARGV[at])
   C.leases[name] = k.deadline
   if k.deadline < S.dueFrom then S.dueFrom = k.deadline end
   if progress ~= '' then k.progress = tonumber(progress) end
   F.save(name)
-  return k.cancel and 2 or 1, behind
+  return k.cancel and 2 or 1
 end
 
 -- The reply to a call was lost, and with it whatever it was given: nobody knows of those leases, so they go back as if never given.
@@ -173,15 +161,12 @@ function O.hold(first)
 end
 
 function O.unwant(first)
-  F.unwant(ARGV[first])
-  return 1, first + 1
-end
-
-function O.renew(first)
-  local answers, behind = {}, first + 1
-  for index = 1, tonumber(ARGV[first]) do
-    answers[index], behind = F.renew(behind)
+  local k = F.findKey(ARGV[first])
+  if k and k.wanted then
+    -- Others who wait for the same key say so again when they hear of it.
+    S.freed[#S.freed + 1] = ARGV[first]
+    F.keepNoMore(ARGV[first], k)
   end
-  return answers, behind
+  return 1, first + 1
 end
 `;

@@ -41,12 +41,6 @@ function F.cancel(id)
   return 'cancelled'
 end
 
-function F.pauseQueue(isPaused)
-  S.paused, S.changed = isPaused, true
-  -- Whoever waits for work looks again.
-  if not isPaused then S.opened = S.opened + 1 end
-end
-
 function F.pauseKey(name, isPaused)
   local k = F.findKey(name)
   if not k and not isPaused then return end
@@ -71,7 +65,7 @@ function F.deleteQueue(isForced)
   local held = call('ZRANGE', N.leases, 0, -1)
   for _, name in ipairs(held) do
     local k = F.lookAtKey(name)
-    if k and not k.damaged then
+    if k and k.state ~= 'damaged' then
       S.lost[#S.lost + 1] = name
       S.lost[#S.lost + 1] = digits(k.fence)
     end
@@ -129,7 +123,9 @@ function O.reviveAll(first)
 end
 
 function O.pauseQueue(first)
-  F.pauseQueue(ARGV[first] == '1')
+  S.paused, S.changed = ARGV[first] == '1', true
+  -- Whoever waits for work looks again.
+  if not S.paused then S.opened = S.opened + 1 end
   return 1, first + 1
 end
 

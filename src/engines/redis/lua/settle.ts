@@ -18,10 +18,8 @@ end
 
 function F.finish(name, k)
   S.running = S.running - 1
-  local worker = k.worker
   F.letGo(name, k)
   F.promote(name, k)
-  if k.state == 'ready' then S.released[#S.released + 1] = { name = name, worker = worker } end
 end
 
 -- How many arguments an ending has.
@@ -39,14 +37,9 @@ function F.conclude(name, k, at)
   else F.endHead(name, k, 'cancelled') end
 end
 
--- Returns whether the lease was good, and where the next settlement stands.
-function F.settle(first)
-  local name = ARGV[first]
-  local k = F.current(name, tonumber(ARGV[first + 1]))
-  local at, isNew = F.endBefore(name, k, first + 2)
+-- Ends a lease that is good.
+function F.settle(name, k, at, isNew)
   local ending = ARGV[at]
-  local behind = at + F.sizeOf(ending)
-  if not k then return 0, behind end
   if k.held then
     F.endLease(name, k)
   elseif ending == 'release' then
@@ -65,12 +58,24 @@ function F.settle(first)
       F.finish(name, k)
     end
   end
-  return 1, behind
+  return 1
 end
 
-function O.settle(first)
-  local answers, behind = {}, first + 1
-  for index = 1, tonumber(ARGV[first]) do answers[index], behind = F.settle(behind) end
-  return answers, behind
+-- The names of the keys stand before the reports, so that they are looked up at once.
+function F.reports(first, finish, sizeOf)
+  local answers, count = {}, tonumber(ARGV[first])
+  local names = { unpack(ARGV, first + 1, first + count) }
+  F.findKeys(names)
+  local at = first + count + 1
+  for index, name in ipairs(names) do
+    local k = F.current(name, tonumber(ARGV[at]))
+    local terms, isNew = F.endBefore(name, k, at + 1)
+    answers[index] = k and finish(name, k, terms, isNew) or 0
+    at = terms + sizeOf(ARGV[terms])
+  end
+  return answers, at
 end
+
+function O.settle(first) return F.reports(first, F.settle, F.sizeOf) end
+function O.renew(first) return F.reports(first, F.renew, function() return 2 end) end
 `;

@@ -84,7 +84,9 @@ function O.submit(at)
   }
   local hasIds, hasHeaders, answers = ARGV[at + 9] == '1', ARGV[at + 10] == '1', {}
   local first, count = at + 11, tonumber(ARGV[at])
-  F.findKeys(first, count, 2 + (hasIds and 1 or 0) + (hasHeaders and 1 or 0))
+  local names, step = {}, 2 + (hasIds and 1 or 0) + (hasHeaders and 1 or 0)
+  for index = 1, count do names[index] = ARGV[first + (index - 1) * step] end
+  F.findKeys(names)
   for index = 1, count do
     local name, body, id, headers = ARGV[first], ARGV[first + 1], '', ''
     first = first + 2
