@@ -33,6 +33,8 @@ export class Pace {
   #singles = 0;
   /** Of the last answer, on average. */
   #itemsOfRun = 1;
+  /** As many items as runs got through lately. */
+  #mostItems = MOST_ITEMS;
 
   constructor(bounds: PaceBounds) {
     this.#bounds = bounds;
@@ -60,6 +62,15 @@ export class Pace {
     else this.#singles = grants.some(({ behind }) => behind !== undefined) ? 0 : SINGLES;
   }
 
+  /**
+   * A run is over, and so many of its items had begun. Where its time ran out before, the answer was long on its way or its keys were many: what goes
+   * back unbegun costs the store twice, so the next runs are as short, and become longer again when they are worked off.
+   */
+  runOver(begun: number, covered: number): void {
+    if (begun < covered) this.#mostItems = Math.max(1, begun);
+    else if (covered >= this.#mostItems) this.#mostItems = Math.min(this.#mostItems * 2, MOST_ITEMS);
+  }
+
   /** Keys were kept for too long: nothing is taken ahead before an item has ended, and then it begins anew. */
   keptTooLong(): void {
     this.#ahead = 0;
@@ -68,7 +79,7 @@ export class Pace {
 
   /** The most items of a run. */
   get items(): number {
-    return this.#singles > 0 ? 1 : this.#within(this.#bounds.runMs, MOST_ITEMS, 1);
+    return this.#singles > 0 ? 1 : this.#within(this.#bounds.runMs, this.#mostItems, 1);
   }
 
   /** Keys to be claimed beyond the free slots. A key takes as long as its run. */

@@ -373,7 +373,11 @@ export class WorkerLoop implements Resident {
   #next({ grant: { item }, run, isAborted }: HeldItem, ending: Ending, now: number): HeldItem | undefined {
     if (ending.type !== "done" || isAborted || this.#stopping || this.#solitude.isWanted) return undefined;
     const next = run?.next(item, ending, now);
-    if (run === undefined || next === undefined) return undefined;
+    if (run === undefined) return undefined;
+    if (next === undefined) {
+      this.#pace.runOver(run.begun, run.covered);
+      return undefined;
+    }
     const held = this.#hold(next, run);
     this.#keeper.add(held);
     return held;
