@@ -414,6 +414,7 @@ export class Claims {
     const grants = claim.coming.flatMap(({ held, isOutOfTurn, level }) => {
       if (held === undefined || held.over || held.session.dead) return [];
       if (!isOutOfTurn) this.#patience.count();
+      held.turnSince = this.#clock.monotonic();
       return [{ level: isOutOfTurn ? -1 : level, grant: this.#leases.grant(held) }];
     });
     if (grants.length === 0) {

@@ -25,7 +25,8 @@ export class Held {
   readonly key: string;
   readonly fence: number;
   readonly worker: string;
-  readonly turnSince: number;
+  /** Since when its worker has had the key without a break, by the monotonic clock: from when a claim was answered with it. */
+  turnSince: number;
   /** Nothing can have joined its line without a word that goes before what its state says (`KeyState.line`). */
   readonly hasLooked: boolean;
   /** Undefined for a hold. */

@@ -17,10 +17,18 @@ export interface Coming {
   isPaused: boolean;
 }
 
+/**
+ * A claim that asks for long runs is answered with fewer keys, but with so many in any case. To read and write all that more of them carry would take
+ * a good part of the time in which their runs may go on.
+ */
+const MOST_ITEMS = 1_024;
+const FEWEST_KEYS = 16;
+
 /** A call that waits for keys. */
 export class WaitingClaim {
   readonly request: ClaimRequest;
   readonly claimant: Claimant;
+  readonly #most: number;
   /** When it gives up, by the monotonic clock; infinity: that is not known. */
   readonly until: number;
   readonly resolve: (grants: readonly Grant[]) => void;
@@ -40,6 +48,7 @@ export class WaitingClaim {
     const { worker, leaseMs, items: mostItems = 1, waitMs } = request;
     this.request = request;
     this.claimant = { worker, leaseMs, mostItems };
+    this.#most = Math.min(request.max, Math.max(FEWEST_KEYS, Math.floor(MOST_ITEMS / mostItems)));
     this.until = waitMs === undefined ? Number.POSITIVE_INFINITY : now + waitMs;
     this.resolve = resolve;
     this.reject = reject;
@@ -47,7 +56,7 @@ export class WaitingClaim {
 
   /** Slots that nothing on its way will fill. */
   get open(): number {
-    return this.request.max - this.coming.length;
+    return this.#most - this.coming.length;
   }
 
   /** Slots for something of this level that was ready before. */
