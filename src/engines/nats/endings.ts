@@ -22,6 +22,17 @@ export interface Report {
   readonly ending: LeaseEnding;
 }
 
+/** The only item of a key is done, nobody remembers it, nobody waits for the key and none can have joined it: it becomes idle, and nothing else is to be written. */
+export function leavesNothing(state: KeyState, { ended: before, ending }: Report): boolean {
+  const { kind, items, more, lease } = state;
+  const [item] = items;
+  if (ending.type !== "done" || kind !== "running" || lease === undefined || more !== false) return false;
+  if (item === undefined || items.length > 1 || item.keepMs > 0 || (before !== undefined && before.length > 0))
+    return false;
+  const isToDo = state.todo.length + state.below.length + state.cut.length + state.takenLeft > 0;
+  return !isToDo && state.wanted.length === 0 && !state.paused;
+}
+
 export function end(key: string, state: KeyState, { ended: before = [], ending }: Report, now: number): Ended {
   const { count, todo } = endBefore(key, state, before, now);
   const [first, ...behind] = state.items.slice(count);

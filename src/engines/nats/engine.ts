@@ -160,8 +160,8 @@ export class NatsEngine implements port.Engine {
     return await this.#run("a renewal", () =>
       Promise.all(
         renewals.map(async (renewal): Promise<port.RenewResult> => {
-          const room = this.#rooms.get(renewal.lease.queue);
-          return room === undefined ? { ok: false } : await lostWith(room.leases.renew(renewal), { ok: false });
+          const renewed = await this.#rooms.get(renewal.lease.queue)?.leases.renew(renewal).catch(lostIfMissing);
+          return renewed === undefined || renewed === "lost" ? { ok: false } : renewed;
         }),
       ),
     );
@@ -170,10 +170,8 @@ export class NatsEngine implements port.Engine {
   /** Those whose keys may go on come last: what the others make ready may be more urgent. */
   async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
     const goesOn = settlements.map((one) => this.#rooms.get(one.lease.queue)?.mayGoOn(one) === true);
-    const settle = async (one: port.Settlement, next?: port.NextRequest): Promise<port.SettleResult> => {
-      const room = this.#rooms.get(one.lease.queue);
-      return room === undefined ? "lost" : await lostWith(room.settle(one, next), "lost");
-    };
+    const settle = (one: port.Settlement, next?: port.NextRequest): port.SettleResult | Promise<port.SettleResult> =>
+      this.#rooms.get(one.lease.queue)?.settle(one, next).catch(lostIfMissing) ?? "lost";
     return await this.#run("a settlement", async () => {
       const ends = settlements.map((one, index) => (goesOn[index] === true ? undefined : settle(one)));
       await Promise.all(ends.filter((end) => end !== undefined));
@@ -563,13 +561,9 @@ function undeclared(queue: string): QueueMissing {
 }
 
 /** With a queue that is deleted its leases are lost. */
-async function lostWith<T>(asking: Promise<T>, lost: T): Promise<T> {
-  try {
-    return await asking;
-  } catch (error) {
-    if (error instanceof QueueMissing) return lost;
-    throw error;
-  }
+function lostIfMissing(error: unknown): "lost" {
+  if (error instanceof QueueMissing) return "lost";
+  throw error;
 }
 
 /** About 70 bits: letters and digits, which are safe in every subject. */

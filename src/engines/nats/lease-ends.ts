@@ -3,7 +3,7 @@ import type { Clock, Instant } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import { MOST_TURN_MS, type NextRequest, type Settlement } from "../../engine/port.ts";
 import { adopt } from "./adoption.ts";
-import { end, type Report } from "./endings.ts";
+import { end, leavesNothing, type Report } from "./endings.ts";
 import type { Freeing } from "./freeing.ts";
 import { lookAgain, rewriteHeld, writeHeld } from "./holder-writes.ts";
 import type { KeyStore } from "./key-store.ts";
@@ -12,7 +12,7 @@ import { newLease, sinceOf } from "./new-lease.ts";
 import type { Held, OwnLeases } from "./own-leases.ts";
 import { free, type Look, NO_LOOK, start, takeAlong } from "./rules.ts";
 import type { Session, Sessions } from "./sessions.ts";
-import type { KeyItem, KeyState, Seen, StateLease } from "./state.ts";
+import { type KeyItem, type KeyState, NOTHING, type Seen, type StateLease } from "./state.ts";
 
 /** Items that were taken out of a line and are still in the stream, before they are removed together. */
 const MOST_TAKEN_LEFT = 16;
@@ -54,11 +54,14 @@ export class LeaseEnds {
     this.#parts = parts;
   }
 
-  async settle(settlement: Settlement, next?: NextRequest): Promise<Ended> {
-    const { lease } = settlement;
-    const held = this.#leases.find(lease) ?? (await adopt(this.#store, this.#parts.sessions, this.#leases, lease));
-    if (held === undefined) return LOST;
-    return await this.#end(held, settlement, next);
+  settle(settlement: Settlement, next?: NextRequest): Promise<Ended> {
+    const held = this.#leases.find(settlement.lease);
+    return held === undefined ? this.#adopt(settlement, next) : this.#end(held, settlement, next);
+  }
+
+  async #adopt(settlement: Settlement, next: NextRequest | undefined): Promise<Ended> {
+    const held = await adopt(this.#store, this.#parts.sessions, this.#leases, settlement.lease);
+    return held === undefined ? LOST : await this.#end(held, settlement, next);
   }
 
   /** Whether the key of a lease may go on with its next run: its turn is not over. */
@@ -83,7 +86,8 @@ export class LeaseEnds {
     try {
       if (!held.isClear) await held.cleared();
       for (;;) {
-        const ended = await this.#tryEnd(held, report, next);
+        const isBare = leavesNothing(held.seen.state, report);
+        const ended = await (isBare ? this.#tryFinish(held) : this.#tryEnd(held, report, next));
         if (ended !== undefined) return ended;
       }
     } catch (error) {
@@ -91,6 +95,23 @@ export class LeaseEnds {
       this.#leases.keep(held);
       throw error;
     }
+  }
+
+  /** The same as below for the end of by far the most items, with none of the looks and none of the states in between. */
+  #tryFinish(held: Held): Promise<Ended | undefined> {
+    const isGood = (): boolean => this.#leases.isGood(held);
+    if (!isGood()) {
+      this.#leases.expire(held);
+      return Promise.resolve(LOST);
+    }
+    return writeHeld(this.#store, held, NOTHING, isGood).then((written) =>
+      written === undefined ? this.#goOn(held) : SETTLED,
+    );
+  }
+
+  /** Somebody else changed the record. */
+  async #goOn(held: Held): Promise<Ended | undefined> {
+    return (await lookAgain(this.#store, held)) ? undefined : LOST;
   }
 
   /** Undefined: the key stands otherwise now, and is still this lease's. */
@@ -133,7 +154,7 @@ export class LeaseEnds {
     // Nobody waits for this look before the write; in the rare case it is taken back.
     const isUrgentReady = next === undefined ? undefined : this.#isUrgentReady(left);
     const written = await (next === undefined ? writing : this.#orGiveUp(writing, held, next));
-    if (written === undefined) return (await lookAgain(store, held)) ? undefined : LOST;
+    if (written === undefined) return await this.#goOn(held);
     if (written.state.kind === "idle") return SETTLED;
     await store.perform(key, written.state);
     const seen = await store.sayDone(key, written);

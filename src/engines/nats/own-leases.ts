@@ -74,21 +74,22 @@ export class Held {
   /** Removes what lies below its record; that may take its time until somebody is in a hurry. */
   clear(remove: () => Promise<unknown>, hurry: () => void): void {
     this.#hurry = hurry;
-    this.#clear = async () => {
-      await remove();
+    const done = (): void => {
       this.#clear = undefined;
-      this.seen = { sequence: this.seen.sequence, state: { ...this.seen.state, below: [] } };
+      const { sequence, state } = this.seen;
+      if (state.below.length > 0) this.seen = { sequence, state: { ...state, below: [] } };
     };
-    this.#clearing = this.#clear();
-    // Whoever settles hears of it, and tries again.
-    this.#clearing.catch(() => undefined);
+    this.#clear = () => remove().then(done);
+    // Whoever settles hears that it failed, and tries again.
+    this.#clearing = remove().then(done, () => undefined);
   }
 
   /** Resolves when that is done; when it failed, it is tried once more. */
   async cleared(): Promise<void> {
     if (this.#clear === undefined) return;
     this.#hurry();
-    await this.#clearing?.catch(() => this.#clear?.());
+    await this.#clearing;
+    await this.#clear?.();
   }
 }
 

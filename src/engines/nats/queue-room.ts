@@ -215,13 +215,14 @@ export class QueueRoom {
   }
 
   /** @param next the key's next run, if it may go on */
-  async settle(settlement: port.Settlement, next?: port.NextRequest): Promise<port.SettleResult> {
+  settle(settlement: port.Settlement, next?: port.NextRequest): Promise<port.SettleResult> {
     this.#losses.remove(settlement.lease);
-    const ended = await this.leases.settle(settlement, next);
-    if (ended.next === undefined) return ended.result;
-    const grant = this.leases.grant(ended.next);
-    this.#losses.add(grant.lease, next?.lost);
-    return grant;
+    return this.leases.settle(settlement, next).then((ended) => {
+      if (ended.next === undefined) return ended.result;
+      const grant = this.leases.grant(ended.next);
+      this.#losses.add(grant.lease, next?.lost);
+      return grant;
+    });
   }
 
   async report(): Promise<port.QueueReport> {
