@@ -364,22 +364,17 @@ export class KeyStore {
   #overlay(seen: Seen, next: KeyState): KeyState {
     const { state } = seen;
     const announced = announcedBy(seen);
-    const { below } = state;
-    const wanted: KeyState = {
+    const staysAnnounced = next.kind === "ready" && next.announced !== 0 ? announced : 0;
+    const isRecordNow = isRecord({ kind: next.kind, announced: staysAnnounced });
+    // Also one that this write replaces: a server that is killed in the middle of it may have stored the one and not removed the other.
+    const isBelow = announced !== 0 && !(isRecordNow && next.kind === "ready");
+    return {
       ...next,
       nonce: this.#nonces.next(),
       more: next.kind === "ready" && isBig(next.items[0]) ? true : next.more,
-      below,
-      announced: next.kind === "ready" && next.announced !== 0 ? announced : 0,
-      recordBelow: false,
-    };
-    if (isRecord(wanted))
-      return wanted.kind === "ready" || announced === 0 ? wanted : { ...wanted, below: [...below, announced] };
-    return {
-      ...wanted,
-      recordBelow: (seen.sequence > 0 && isRecord(state)) || state.recordBelow,
-      // Also one that this write replaces: a server that is killed in the middle of it may have stored the one and not removed the other.
-      below: announced === 0 ? below : [...below, announced],
+      below: isBelow ? [...state.below, announced] : state.below,
+      announced: staysAnnounced,
+      recordBelow: !isRecordNow && ((seen.sequence > 0 && isRecord(state)) || state.recordBelow),
     };
   }
 
@@ -428,8 +423,11 @@ export class KeyStore {
   #sendWrite(key: string, seen: Seen, state: KeyState, write: Write, isGood: () => boolean): Promise<Seen | undefined> {
     const begun = this.clock.monotonic();
     return new Promise((resolve) => {
+      const { subject, data, options } = write;
       this.#puts.put({
-        ...write,
+        subject,
+        data,
+        options,
         changes: true,
         resolve: (result) => resolve(result.refused ? undefined : settled(result.sequence, state)),
         reject: (error) => resolve(this.#putAgain(key, seen, state, write, isGood, begun, error)),
@@ -438,17 +436,18 @@ export class KeyStore {
   }
 
   #writeOf(key: string, seen: Seen, state: KeyState, clean: boolean): Write {
-    const options = {
-      expect: seen.sequence,
-      check: this.subjects.state(key),
-      rollup: isRecord(state)
-        ? seen.state.recordBelow || (seen.sequence > 0 && isRecord(seen.state))
-        : announcedBy(seen) !== 0 && levelOf(seen.state) === levelOf(state),
-    };
+    const expect = seen.sequence;
+    const check = this.subjects.state(key);
+    const rollup = isRecord(state)
+      ? seen.state.recordBelow || (expect > 0 && isRecord(seen.state))
+      : announcedBy(seen) !== 0 && levelOf(seen.state) === levelOf(state);
     return {
       subject: this.subjectOf(key, state),
       data: encodeState(state),
-      options: state.kind === "idle" && clean ? { ...options, ttlSeconds: IDLE_SECONDS } : options,
+      options:
+        state.kind === "idle" && clean
+          ? { expect, check, rollup, ttlSeconds: IDLE_SECONDS }
+          : { expect, check, rollup },
     };
   }
 

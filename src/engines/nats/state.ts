@@ -146,6 +146,6 @@ export function coveredOf({ kind, lease }: KeyState): number {
 }
 
 /** Consumers deliver a key by the message that made it ready; a record can say more about it afterwards. */
-export function isRecord({ kind, announced }: KeyState): boolean {
+export function isRecord({ kind, announced }: Pick<KeyState, "kind" | "announced">): boolean {
   return kind !== "ready" || announced !== 0;
 }
