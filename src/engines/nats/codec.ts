@@ -354,8 +354,8 @@ function readItem(line: ItemLine, bodies: BodyReader, sequence: number): KeyItem
   });
 }
 
-function leaseText({ session, worker, since, leaseMs, nonce, fence, ...lease }: StateLease): string {
-  const { progress, cancelRequested, covered, toCancel } = lease;
+function leaseText(lease: StateLease): string {
+  const { session, worker, since, leaseMs, nonce, fence, progress, cancelRequested, covered, toCancel } = lease;
   const rest =
     (fence === 0 ? "" : `,"f":${fence}`) +
     (progress === undefined ? "" : `,"g":${progress}`) +

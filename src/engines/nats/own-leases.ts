@@ -45,7 +45,7 @@ export class Held {
   #clearing: Promise<void> | undefined;
   #hurry: () => void = () => undefined;
 
-  constructor(owner: OwnLeases, { key, seen, session, worker, since, ...more }: Taken) {
+  constructor(owner: OwnLeases, { key, seen, session, worker, since, turnSince, hasLooked }: Taken) {
     const { kind, items, lease } = seen.state;
     this.owner = owner;
     this.key = key;
@@ -57,8 +57,8 @@ export class Held {
     this.worker = worker;
     this.leaseMs = session.leaseMs;
     this.since = since;
-    this.turnSince = more.turnSince ?? since.monotonic;
-    this.hasLooked = more.hasLooked === true;
+    this.turnSince = turnSince ?? since.monotonic;
+    this.hasLooked = hasLooked === true;
   }
 
   /** Whether this is what a record calls its lease. */

@@ -132,9 +132,28 @@ export function start(state: KeyState, lease: StateLease, most = 1): KeyState {
   const [first, ...rest] = state.items;
   const behind = first === undefined ? [] : runBehind(state, first, rest, most);
   const others = behind.length === 0 ? rest : rest.filter((item) => !behind.includes(item));
-  const items = first === undefined ? [] : [{ ...first, attempts: first.attempts + 1 }, ...behind, ...others];
+  const items = first === undefined ? [] : [attempted(first), ...behind, ...others];
   const covered = behind.length + 1;
   return { ...state, kind: "running", items, lease: { ...lease, covered }, more: state.more !== false };
+}
+
+/** With one attempt more, field by field: a spread of what was read takes V8 thirty times as long, and every start makes one. */
+function attempted(item: KeyItem): KeyItem {
+  return {
+    unique: item.unique,
+    id: item.id,
+    place: item.place,
+    level: item.level,
+    attempts: item.attempts + 1,
+    submittedAt: item.submittedAt,
+    payload: item.payload,
+    headers: item.headers,
+    keepMs: item.keepMs,
+    replaceable: item.replaceable,
+    dueAt: item.dueAt,
+    tried: item.tried,
+    losses: item.losses,
+  };
 }
 
 /** The items of the run that may follow its first one: innocent, and equal to it. */
