@@ -42,7 +42,7 @@ import { StoreFailure, UndecidedId } from "./failure.ts";
 import { checkSchema, DEFAULT_SCHEMA, type StoreOptions } from "./options.ts";
 import { PostgresRegister } from "./register.ts";
 import { flag, integer, text } from "./rows.ts";
-import { migrate } from "./schema.ts";
+import { makeSchema } from "./schema.ts";
 import { endedArguments, keyOf } from "./settlements.ts";
 import { PLANNING } from "./sql/functions.ts";
 import { Store, type StoreParts } from "./store.ts";
@@ -290,7 +290,7 @@ async function prepare(client: ClientBase, schema: string, where: string, option
   if (options.synchronousCommit !== undefined)
     await client.query(`SET synchronous_commit = '${options.synchronousCommit}'`);
   if (options.wake !== undefined) await client.query("SET baton.wake = 'foreign'; SET client_min_messages = notice");
-  await migrate(client, schema, where);
+  await makeSchema(client, schema, where);
 }
 
 function isCancelResult(value: string): value is CancelResult {
