@@ -66,7 +66,7 @@ test("a renewal that ends items and lost its reply is told again", { timeout: 60
   const { engine, way } = await open(context, ["a", "b", "c"]);
   const { lease } = await claimRun(engine);
   const renewal = { lease, leaseMs: 60_000, ended: done("a") };
-  const lost = way.lose({ word: "baton_renew_runs" });
+  const lost = way.lose({ word: "baton_renew" });
   assert.equal((await refusal(engine.renew([renewal]))).code, "OUTCOME_UNKNOWN");
   await lost;
   assert.equal((await engine.renew([renewal]))[0]?.ok, true);
