@@ -114,3 +114,34 @@ test("one slow item is felt for a while, and twice", () => {
     assert.equal(pace.items, 24, "it is a little more than 1 ms");
   }
 });
+
+test("runs that were not worked off in their time make the next ones as short, twice, and those that were make them longer", () => {
+  const pace = paceOf(0.1);
+  assert.equal(pace.items, 64);
+  for (let episode = 0; episode < 2; episode += 1) {
+    pace.runOver(3, 64);
+    assert.equal(pace.items, 3);
+    pace.runOver(1, 3);
+    assert.equal(pace.items, 1);
+    const longer = [1, 2, 4, 8, 16, 32].map((covered) => {
+      pace.runOver(covered, covered);
+      return pace.items;
+    });
+    assert.deepEqual(longer, [2, 4, 8, 16, 32, 64]);
+  }
+});
+
+test("a run that is shorter than it might be, and is worked off, changes nothing", () => {
+  const pace = paceOf(0.1);
+  pace.runOver(3, 64);
+  pace.runOver(2, 2);
+  assert.equal(pace.items, 3);
+});
+
+test("fewer keys are taken ahead where each brings a run", () => {
+  const pace = paceOf(1);
+  for (let count = 0; count < 4; count += 1) pace.answered({ max: 4, items: 16 }, keys(4));
+  assert.equal(pace.ahead, 32);
+  pace.answered({ max: 4, items: 16 }, keys(4, 10));
+  assert.equal(pace.ahead, 4);
+});

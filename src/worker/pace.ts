@@ -31,6 +31,10 @@ export class Pace {
   #isHeldUp = false;
   /** Claims that are to ask for one item of a key. */
   #singles = 0;
+  /** Of the last answer, on average. */
+  #itemsOfRun = 1;
+  /** As many items as runs got through lately. */
+  #mostItems = MOST_ITEMS;
 
   constructor(bounds: PaceBounds) {
     this.#bounds = bounds;
@@ -51,8 +55,20 @@ export class Pace {
       grants.length >= max * LITTLE_SHARE
         ? Math.min(Math.max(this.#bounds.slots, this.#ahead * 2), MOST_AHEAD)
         : Math.floor(this.#ahead / 2);
+    let granted = grants.length;
+    for (const { behind } of grants) granted += behind?.length ?? 0;
+    if (grants.length > 0) this.#itemsOfRun = granted / grants.length;
     if (items === 1) this.#singles = Math.max(0, this.#singles - 1);
     else this.#singles = grants.some(({ behind }) => behind !== undefined) ? 0 : SINGLES;
+  }
+
+  /**
+   * A run is over, and so many of its items had begun. Where its time ran out before, the answer was long on its way or its keys were many: what goes
+   * back unbegun costs the store twice, so the next runs are as short, and become longer again when they are worked off.
+   */
+  runOver(begun: number, covered: number): void {
+    if (begun < covered) this.#mostItems = Math.max(1, begun);
+    else if (covered >= this.#mostItems) this.#mostItems = Math.min(this.#mostItems * 2, MOST_ITEMS);
   }
 
   /** Keys were kept for too long: nothing is taken ahead before an item has ended, and then it begins anew. */
@@ -63,12 +79,14 @@ export class Pace {
 
   /** The most items of a run. */
   get items(): number {
-    return this.#singles > 0 ? 1 : this.#within(this.#bounds.runMs, MOST_ITEMS, 1);
+    return this.#singles > 0 ? 1 : this.#within(this.#bounds.runMs, this.#mostItems, 1);
   }
 
-  /** Keys to be claimed beyond the free slots. */
+  /** Keys to be claimed beyond the free slots. A key takes as long as its run. */
   get ahead(): number {
-    return this.#isHeldUp ? 0 : this.#within(this.#bounds.keepMs * this.#bounds.slots, this.#ahead, 0);
+    return this.#isHeldUp
+      ? 0
+      : this.#within((this.#bounds.keepMs * this.#bounds.slots) / this.#itemsOfRun, this.#ahead, 0);
   }
 
   /** As many as a quick handler gets through in half of this time, so that one that slows down still does. */

@@ -21,6 +21,8 @@ export interface Finished {
 export class Run {
   readonly lease: Lease;
   readonly first: Item;
+  /** How many items the grant had. */
+  readonly covered: number;
   #behind: readonly Item[];
   #begun = 0;
   readonly #finished: Finished[] = [];
@@ -34,6 +36,7 @@ export class Run {
     this.first = item;
     this.#hasMoreBehind = more === true;
     this.#behind = behind;
+    this.covered = 1 + behind.length;
     this.#isCovering = behind.length > 0;
   }
 
@@ -49,6 +52,11 @@ export class Run {
     this.#begun += 1;
     this.#finished.push({ item, ending });
     return next;
+  }
+
+  /** How many have begun, if the first has. */
+  get begun(): number {
+    return 1 + this.#begun;
   }
 
   /** Something of the key is left when the item that runs has ended. */

@@ -65,6 +65,8 @@ export class LoopStage extends PassThrough {
   readonly #open = new Set<GrantedLease>();
   /** Slots that were asked for with settlements, which the worker may not know to be answered. */
   #inTransit = 0;
+  /** A run was over before all of its items had begun: the next ones may be as short as one item. */
+  #isAnyCut = false;
   /** How many items have ended. */
   #ended = 0;
   #meanMs = Infinity;
@@ -175,7 +177,8 @@ export class LoopStage extends PassThrough {
       return this.#grant(`${this.#name}${this.leases.size + 1}`, agoMs, { ...deed, losses, behind }, since);
     });
     if (count > 0) {
-      this.#isLastFull = count === max;
+      // Where each key brings a run, fewer of them are enough.
+      this.#isLastFull = count === max && grants.every(({ behind }) => behind === undefined);
       this.#isAnyAnswer = true;
       this.#isAnyBack = false;
       if (most > 1) this.#singles = grants.some(({ behind }) => behind !== undefined) ? undefined : 0;
@@ -240,7 +243,7 @@ export class LoopStage extends PassThrough {
     return claim.reply.promise;
   }
 
-  #checkClaim({ max, items, once, signal }: port.ClaimRequest): void {
+  #checkClaim({ max, items, signal }: port.ClaimRequest): void {
     const { free, problems, claims } = this;
     const { attempts, concurrency, runs } = this.#setting;
     if (this.stopping) problems.push("it claims after it was stopped");
@@ -248,8 +251,6 @@ export class LoopStage extends PassThrough {
     if (this.#together.isWanted) problems.push("it claims, and something is to run alone");
     if (claims.size > 0 && max < GOOD_SHARE) problems.push("it asks a second time for a few slots");
     if (claims.size > 1) problems.push("it asks a third time");
-    if (once !== true && (attempts === 1 || max > Math.max(0, free)))
-      problems.push("it takes keys ahead, or may try once only, and leaves it to the engine to begin something ahead");
     const isQuick = this.#meanMs < QUICK_MS && attempts > 1;
     const isAhead = isQuick && this.#isLastFull;
     const mayBeAhead = isQuick && this.#isAnyAnswer;
@@ -268,7 +269,8 @@ export class LoopStage extends PassThrough {
       problems.push(`its handler is quick, and it asks for no more than ${max}`);
     const isRun = items !== undefined && items > 1 && items <= MOST_ITEMS;
     const isSingle = items === 1 && this.#singles !== undefined && this.#singles < MOST_SINGLES;
-    if (isQuick && runs ? !isRun && !isSingle : items !== 1)
+    const isShort = items === 1 && this.#isAnyCut;
+    if (isQuick && runs ? !isRun && !isSingle && !isShort : items !== 1)
       problems.push(`it asks for ${items ?? 1} items at a time, and its handler takes ${this.#meanMs} ms`);
   }
 
@@ -473,6 +475,7 @@ export class LoopStage extends PassThrough {
     const mayBegin = !this.stopping && !isAborted && !this.#together.isWanted;
     seen.ended = { ending, goesOn: ending === "done" && mayBegin && lease.mayGoOn(seen, now) };
     lease.endedAs = this.#ended += 1;
+    if (ending === "done" && !seen.ended.goesOn && seen.index + 1 < lease.items.length) this.#isAnyCut = true;
   }
 
   #hear(event: WorkerEvent): void {
