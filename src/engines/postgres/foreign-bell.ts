@@ -1,7 +1,7 @@
 import type { Untold, Wake } from "../../wake/wake.ts";
 import { channelOf } from "./schema.ts";
 import { readSignal, readyIn, type Signal } from "./signals.ts";
-import type { Handle } from "./handle.ts";
+import type { ServingHandle } from "./serving.ts";
 import type { DeclaredQueue } from "./queues.ts";
 
 /** Those of this handle who wait for something of one queue. */
@@ -16,7 +16,7 @@ interface Listening {
  * transaction of its own, still comes by NOTIFY.
  */
 export class ForeignBell {
-  readonly #handle: Handle;
+  readonly #handle: ServingHandle;
   readonly #wake: Wake;
   readonly #hear: (signal: Signal) => void;
   readonly #listening = new Map<number, Listening>();
@@ -26,7 +26,7 @@ export class ForeignBell {
   #leaveLost: (() => void) | undefined;
   #said: string[] = [];
 
-  constructor(handle: Handle, wake: Wake, hear: (signal: Signal) => void) {
+  constructor(handle: ServingHandle, wake: Wake, hear: (signal: Signal) => void) {
     this.#handle = handle;
     this.#wake = wake;
     this.#hear = hear;

@@ -1,8 +1,5 @@
 import type { Clock } from "../../domain/clock.ts";
-import type { Due } from "./due.ts";
-import type { Inspection } from "./inspect.ts";
 import type { Lane } from "./lane.ts";
-import type { Leases } from "./leases.ts";
 import type { Link } from "./link.ts";
 import type { Queues } from "./queues.ts";
 import type { Rings } from "./rings.ts";
@@ -16,9 +13,6 @@ export interface Handle {
   readonly queues: Queues;
   readonly lane: Lane;
   readonly rings: Rings;
-  readonly leases: Leases;
-  readonly due: Due;
-  readonly inspection: Inspection;
   /** Something came to a queue, or a key of it is free; others were told, or not. */
   changed(queue: number, rung: boolean): void;
   /** Items of a queue have ended; others were told, or not. */

@@ -1,6 +1,6 @@
 import { instant } from "../../domain/clock.ts";
 import type { HoldRequest, Lease } from "../../engine/port.ts";
-import type { Handle } from "./handle.ts";
+import type { ServingHandle } from "./serving.ts";
 import type { DeclaredQueue } from "./queues.ts";
 import { integer } from "./rows.ts";
 import { type Waiter, Waiting } from "./waiting.ts";
@@ -10,10 +10,10 @@ type Wanted = Pick<WaitingHold, "queue" | "request">;
 
 /** Holds, and those that wait for their key. */
 export class Holds {
-  readonly #handle: Handle;
+  readonly #handle: ServingHandle;
   readonly waiting: Waiting<HoldRequest, Lease | undefined> = new Waiting<HoldRequest, Lease | undefined>(undefined);
 
-  constructor(handle: Handle) {
+  constructor(handle: ServingHandle) {
     this.#handle = handle;
   }
 

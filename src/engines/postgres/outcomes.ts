@@ -1,5 +1,5 @@
 import type { Outcome, OutcomeRequest } from "../../engine/port.ts";
-import type { Handle } from "./handle.ts";
+import type { ServingHandle } from "./serving.ts";
 import type { DeclaredQueue } from "./queues.ts";
 import { type Waiter, Waiting } from "./waiting.ts";
 
@@ -10,12 +10,12 @@ type WaitingOutcome = Waiter<OutcomeRequest, Outcome | undefined>;
 
 /** Those who wait to hear how items end. */
 export class Outcomes {
-  readonly #handle: Handle;
+  readonly #handle: ServingHandle;
   readonly waiting: Waiting<OutcomeRequest, Outcome | undefined> = new Waiting<OutcomeRequest, Outcome | undefined>(
     undefined,
   );
 
-  constructor(handle: Handle) {
+  constructor(handle: ServingHandle) {
     this.#handle = handle;
   }
 

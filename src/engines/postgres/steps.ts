@@ -1,7 +1,7 @@
 import { instant } from "../../domain/clock.ts";
 import type { Settlement, SettleResult } from "../../engine/port.ts";
 import { NO_CLAIM, type QueueClaims, type WaitingClaim } from "./claims.ts";
-import type { Handle } from "./handle.ts";
+import type { ServingHandle } from "./serving.ts";
 import type { SettleCall } from "./lane.ts";
 import type { Link } from "./link.ts";
 import { endedArguments, firstOfEach, settleArguments } from "./settlements.ts";
@@ -15,7 +15,7 @@ const WORTH_A_STEP = 48;
 
 /** The statement that ends leases and hands out keys: what is asked of it, and who hears what of its answer. */
 export class Steps {
-  readonly #handle: Handle;
+  readonly #handle: ServingHandle;
   /**
    * A second connection, for a step beside another: the server needs longer for an item than a worker that has nothing to do but ask, and leases end
    * independently of one another. A worker that ends few at a time never gets one.
@@ -25,7 +25,7 @@ export class Steps {
   readonly #vacuum: Vacuum;
   #closed = false;
 
-  constructor(handle: Handle, beside: Link | undefined, vacuum: Vacuum) {
+  constructor(handle: ServingHandle, beside: Link | undefined, vacuum: Vacuum) {
     this.#handle = handle;
     this.#beside = beside;
     this.#vacuum = vacuum;

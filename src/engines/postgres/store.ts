@@ -4,7 +4,7 @@ import type { ClaimRequest, Finding, Grant, HoldRequest, Lease, Outcome, Outcome
 import type { Wake } from "../../wake/wake.ts";
 import { Due } from "./due.ts";
 import { ForeignBell } from "./foreign-bell.ts";
-import type { Handle } from "./handle.ts";
+import type { ServingHandle } from "./serving.ts";
 import { Holds } from "./holds.ts";
 import { Inspection } from "./inspect.ts";
 import { Lane, type LaneWork, type SettleCall, type SubmitCall } from "./lane.ts";
@@ -47,7 +47,7 @@ export interface StoreParts {
  * next step of the lane; whatever may have changed something for him (`look`) is a call of this handle, a signal of another, or the time.
  * What a step is, is in `steps.ts`; which leases there are, in `leases.ts`; and what time brings, in `due.ts`.
  */
-export class Store implements LaneWork, Handle {
+export class Store implements LaneWork, ServingHandle {
   readonly #parts: StoreParts;
   readonly link: Link;
   readonly clock: Clock;

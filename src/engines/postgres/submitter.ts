@@ -2,7 +2,7 @@ import { InvalidInput } from "../../domain/errors.ts";
 import { instant, type Timer } from "../../domain/clock.ts";
 import type { Lease, Submission, SubmitResult } from "../../engine/port.ts";
 import { UndecidedId } from "./failure.ts";
-import type { Handle } from "./handle.ts";
+import type { ServingHandle } from "./serving.ts";
 import type { SubmitCall } from "./lane.ts";
 import { columnsOf, payloadOf } from "./bodies.ts";
 import type { QueueClaims, WaitingClaim } from "./claims.ts";
@@ -38,7 +38,7 @@ interface Taker {
 
 /** Writes all submissions of a turn with one statement, and tells each caller what became of its own. */
 export class Submitter {
-  readonly #handle: Handle;
+  readonly #handle: ServingHandle;
   /**
    * Calls with an id that another transaction has submitted, and which is open still: whether they are duplicates is decided when it ends. They
    * are tried again now and then, each by itself, and everything else of the handle goes on.
@@ -46,7 +46,7 @@ export class Submitter {
   readonly #undecided = new Map<SubmitCall, PutOff>();
   #closed = false;
 
-  constructor(handle: Handle) {
+  constructor(handle: ServingHandle) {
     this.#handle = handle;
   }
 
