@@ -395,7 +395,7 @@ export class Claims {
       this.#starting.delete(tracked);
     };
     // The promises in between are made only where something failed: every start of an item comes through here.
-    const tracked = started.then(over, (error: unknown) => Promise.reject(error).catch(failed).then(over, over));
+    const tracked = started.then(over, (error: unknown) => Promise.resolve(error).then(failed).then(over, over));
     this.#starting.add(tracked);
   }
 

@@ -5,6 +5,7 @@ import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
 import { tracked } from "../../locks/tracked.ts";
+import { asError } from "./as-error.ts";
 import { check, durability } from "./check.ts";
 import type { ConsumerInfo } from "./api-types.ts";
 import { tellAway } from "./away.ts";
@@ -170,8 +171,10 @@ export class NatsEngine implements port.Engine {
   /** Those whose keys may go on come last: what the others make ready may be more urgent. */
   async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
     const goesOn = settlements.map((one) => this.#rooms.get(one.lease.queue)?.mayGoOn(one) === true);
-    const settle = (one: port.Settlement, next?: port.NextRequest): port.SettleResult | Promise<port.SettleResult> =>
-      this.#rooms.get(one.lease.queue)?.settle(one, next).catch(lostIfMissing) ?? "lost";
+    const settle = (one: port.Settlement, next?: port.NextRequest): Promise<port.SettleResult> => {
+      const room = this.#rooms.get(one.lease.queue);
+      return room === undefined ? Promise.resolve("lost") : room.settle(one, next).catch(lostIfMissing);
+    };
     return await this.#run("a settlement", async () => {
       const ends = settlements.map((one, index) => (goesOn[index] === true ? undefined : settle(one)));
       await Promise.all(ends.filter((end) => end !== undefined));
@@ -563,7 +566,7 @@ function undeclared(queue: string): QueueMissing {
 /** With a queue that is deleted its leases are lost. */
 function lostIfMissing(error: unknown): "lost" {
   if (error instanceof QueueMissing) return "lost";
-  throw error;
+  throw asError(error);
 }
 
 /** About 70 bits: letters and digits, which are safe in every subject. */

@@ -74,14 +74,14 @@ export class Held {
   /** Removes what lies below its record; that may take its time until somebody is in a hurry. */
   clear(remove: () => Promise<unknown>, hurry: () => void): void {
     this.#hurry = hurry;
-    const done = (): void => {
+    const nothingBelow = (): void => {
       this.#clear = undefined;
       const { sequence, state } = this.seen;
       if (state.below.length > 0) this.seen = { sequence, state: { ...state, below: [] } };
     };
-    this.#clear = () => remove().then(done);
+    this.#clear = () => remove().then(nothingBelow);
     // Whoever settles hears that it failed, and tries again.
-    this.#clearing = remove().then(done, () => undefined);
+    this.#clearing = remove().then(nothingBelow, () => undefined);
   }
 
   /** Resolves when that is done; when it failed, it is tried once more. */
