@@ -7,7 +7,17 @@ import type * as port from "../../engine/port.ts";
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
-import type { BehindTuple, EndedEntry, Granted, LeaseTuple, SettleTuple, ThreadData } from "./messages.ts";
+import type {
+  EndedEntry,
+  Granted,
+  GrantTuple,
+  ItemTuple,
+  LeaseTuple,
+  Replies,
+  Requests,
+  SettleTuple,
+  ThreadData,
+} from "./messages.ts";
 import type { Wake } from "../../wake/wake.ts";
 import { ForeignOutside } from "./foreign-outside.ts";
 import { type Outside, OwnOutside } from "./outside.ts";
@@ -62,10 +72,8 @@ export class SqliteEngine implements port.Engine {
   async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     const { queue, worker, max, leaseMs, patienceMs, signal, lost, items = 1 } = request;
     if (signal.aborted) return [];
-    const granted = await this.#outside.asleep(queue, true, () => {
-      const { number, reply } = this.#store.start("claim", { queue, worker, max, leaseMs, patienceMs, items });
-      return this.#abandonable(number, reply, signal);
-    });
+    const wish = { queue, worker, max, leaseMs, patienceMs, items };
+    const granted = await this.#wait("claim", wish, signal, this.#outside.asleep(queue, true));
     return granted.grants.map((tuple) => {
       const grant = toGrant(queue, granted, tuple);
       this.#outside.held.add(grant.lease, lost);
@@ -74,27 +82,24 @@ export class SqliteEngine implements port.Engine {
   }
 
   async hold({ signal, lost, ...request }: port.HoldRequest): Promise<port.Lease | undefined> {
-    const held = await this.#outside.asleep(request.queue, false, () => {
-      const { number, reply } = this.#store.start("hold", { ...request, waits: !signal.aborted });
-      return this.#abandonable(number, reply, signal);
-    });
+    const wish = { ...request, waits: !signal.aborted };
+    const held = await this.#wait("hold", wish, signal, this.#outside.asleep(request.queue, false));
     if (held === undefined) return undefined;
-    const { wall, monotonic, keyId, fence } = held;
+    const { since, keyId, fence } = held;
     const { queue, key } = request;
-    const lease: port.Lease = { queue, key, fence, since: { wall, monotonic }, handle: keyId };
+    const lease: port.Lease = { queue, key, fence, since, handle: keyId };
     this.#outside.held.add(lease, lost);
     return lease;
   }
 
   async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
-    const { wall, monotonic, results } = await this.#store.call(
+    const { since, results } = await this.#store.call(
       "renew",
       renewals.map(
         ({ lease, leaseMs, progress, ended }) =>
           [leaseTuple(lease), leaseMs, progress, ended?.map(endedEntry)] as const,
       ),
     );
-    const since = { wall, monotonic };
     return results.map((result, index) => {
       if (result !== "lost") return { ok: true, since, cancelRequested: result === "cancel" };
       const lease = renewals[index]?.lease;
@@ -118,10 +123,7 @@ export class SqliteEngine implements port.Engine {
 
   async outcome({ queue, id, signal }: port.OutcomeRequest): Promise<port.Outcome | undefined> {
     if (signal.aborted) return undefined;
-    return await this.#outside.awaiting(queue, id, () => {
-      const { number, reply } = this.#store.start("outcome", { queue, id });
-      return this.#abandonable(number, reply, signal);
-    });
+    return await this.#wait("outcome", { queue, id }, signal, this.#outside.awaiting(queue, id));
   }
 
   cancel({ queue, id }: port.ItemRequest): Promise<port.CancelResult> {
@@ -182,16 +184,23 @@ export class SqliteEngine implements port.Engine {
   }
 
   /** A call that waits is answered early when its signal fires: with whatever it has got by then. */
-  async #abandonable<T>(call: number, reply: Promise<T>, signal: AbortSignal): Promise<T> {
+  async #wait<K extends "claim" | "hold" | "outcome">(
+    kind: K,
+    request: Requests[K],
+    signal: AbortSignal,
+    leave: () => void,
+  ): Promise<Replies[K]> {
+    const { number, reply } = this.#store.start(kind, request);
     const abandon = (): void => {
       // A store that cannot be told has ended, and with it everything that waited.
-      this.#store.call("abandon", { call }).catch(() => undefined);
+      this.#store.call("abandon", { call: number }).catch(() => undefined);
     };
     signal.addEventListener("abort", abandon, { once: true });
     try {
       return await reply;
     } finally {
       signal.removeEventListener("abort", abandon);
+      leave();
     }
   }
 }
@@ -206,23 +215,23 @@ function endedEntry(ended: port.EndedItem): EndedEntry {
   return isSimplyDone(ended.ending) ? ended.id : ended;
 }
 
-function toGrant(queue: string, { wall, monotonic, levels }: Granted, grant: Granted["grants"][number]): port.Grant {
-  const [keyId, key, fence, id, rank, type, body, written, submittedAt, attempt, losses = 0, behind = []] = grant;
-  const level = levels[rank] ?? "";
-  const lease = { queue, key, fence, since: { wall, monotonic }, handle: keyId };
-  const item = { id, queue, key, level, payload: { type, body }, ...readHeaders(written), submittedAt, attempt };
+function toGrant(queue: string, { since, levels }: Granted, grant: GrantTuple): port.Grant {
+  const [keyId, key, fence, rank, attempt, losses, behind, ...first] = grant;
+  const of = { queue, key, level: levels[rank] ?? "" };
+  const item = toItem(first, of, attempt);
   return {
-    lease,
+    lease: { queue, key, fence, since, handle: keyId },
     item: losses === 0 ? item : { ...item, losses },
-    ...(behind.length === 0 ? {} : { behind: behind.map((one) => toItem(one, { queue, key, level })) }),
+    ...(behind === undefined ? {} : { behind: behind.map((one) => toItem(one, of, 1)) }),
   };
 }
 
 function toItem(
-  [id, type, body, written, submittedAt]: BehindTuple,
+  [id, type, body, written, submittedAt]: ItemTuple,
   of: Pick<port.Item, "queue" | "key" | "level">,
+  attempt: number,
 ): port.Item {
-  return { id, ...of, payload: { type, body }, ...readHeaders(written), submittedAt, attempt: 1 };
+  return { id, ...of, payload: { type, body }, ...readHeaders(written), submittedAt, attempt };
 }
 
 function leaseTuple({ handle, fence }: port.Lease): LeaseTuple {

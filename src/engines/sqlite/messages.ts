@@ -1,3 +1,4 @@
+import type { Instant } from "../../domain/clock.ts";
 import type { Body } from "../../domain/payload.ts";
 import type * as port from "../../engine/port.ts";
 import type { ErrorCode, QueueContents } from "../../domain/errors.ts";
@@ -97,23 +98,19 @@ export interface Requests {
 
 export type RefusalTuple = readonly [code: "KEY_BUSY" | "KEY_FULL" | "QUEUE_FULL" | "LEVEL" | "QUEUE", detail: string];
 
+/** Of those behind the first item of a run nothing else has to be said: they are of its key and level, and were never tried. */
 export type GrantTuple = readonly [
   keyId: number,
   key: string,
   fence: number,
-  id: string,
   level: number,
-  type: string,
-  body: Body,
-  headers: string | undefined,
-  submittedAt: number,
   attempt: number,
-  losses?: number,
-  behind?: readonly BehindTuple[],
+  losses: number,
+  behind: readonly ItemTuple[] | undefined,
+  ...first: ItemTuple,
 ];
 
-/** An item of a run behind the first: of the same key and level, and never tried. */
-export type BehindTuple = readonly [
+export type ItemTuple = readonly [
   id: string,
   type: string,
   body: Body,
@@ -121,10 +118,9 @@ export type BehindTuple = readonly [
   submittedAt: number,
 ];
 
-/** `monotonic` and `wall` were read before anything was written. */
+/** `since` was read before anything was written. */
 export interface Granted {
-  readonly wall: number;
-  readonly monotonic: number;
+  readonly since: Instant;
   readonly levels: readonly string[];
   readonly grants: readonly GrantTuple[];
 }
@@ -133,14 +129,8 @@ export interface Replies {
   declare: port.QueueDeclaration;
   submit: { readonly at: number; readonly answers: readonly SubmitAnswer[] };
   claim: Granted;
-  hold:
-    | { readonly wall: number; readonly monotonic: number; readonly keyId: number; readonly fence: number }
-    | undefined;
-  renew: {
-    readonly wall: number;
-    readonly monotonic: number;
-    readonly results: readonly ("lost" | "renewed" | "cancel")[];
-  };
+  hold: { readonly since: Instant; readonly keyId: number; readonly fence: number } | undefined;
+  renew: { readonly since: Instant; readonly results: readonly ("lost" | "renewed" | "cancel")[] };
   /** The positions of those that were lost. */
   settle: readonly number[];
   find: port.ItemReport | undefined;

@@ -40,13 +40,6 @@ export function uncover({ tx, items, endings }: Parts, key: KeyRow): void {
 
 const DONE: EndOf = { state: "done" };
 
-export function endOf(ending: EndedItem["ending"]): EndOf {
-  if (ending.type === "cancelled") return { state: "cancelled" };
-  const { result, resultMissing } = ending;
-  if (result === undefined && resultMissing === undefined) return DONE;
-  return {
-    state: "done",
-    ...(result === undefined ? {} : { result }),
-    ...(resultMissing === undefined ? {} : { resultMissing }),
-  };
+export function endOf({ type, ...rest }: EndedItem["ending"]): EndOf {
+  return { state: type, ...rest };
 }

@@ -287,15 +287,13 @@ export class Store {
         return WAITS;
       case "hold": {
         const held = hold(this.#parts, request);
-        if (held !== undefined) return { ...this.#began, ...held };
+        if (held !== undefined) return { since: this.#began, ...held };
         if (!request.waits) return undefined;
         this.#waiting.add({ call, kind, request });
         return WAITS;
       }
-      case "renew": {
-        const results = request.map((renewal) => renew(this.#parts, renewal));
-        return { ...this.#began, results };
-      }
+      case "renew":
+        return { since: this.#began, results: request.map((renewal) => renew(this.#parts, renewal)) };
       case "settle":
         return settleAll(this.#parts, request);
       case "cancel":
@@ -365,7 +363,7 @@ export class Store {
     for (const { call, request } of holds) {
       const held = hold(this.#parts, request);
       if (held === undefined) want(this.#parts, request);
-      else replies.push({ call, value: { ...this.#began, ...held } });
+      else replies.push({ call, value: { since: this.#began, ...held } });
     }
     const empty = new Set<string>();
     if (claims.length > 0) this.#noteLook();
@@ -375,7 +373,7 @@ export class Store {
       if (grants.length === 0) empty.add(request.queue);
       else {
         const { levels } = this.#parts.tx.queues.find(request.queue);
-        const granted: Granted = { ...this.#began, levels, grants };
+        const granted: Granted = { since: this.#began, levels, grants };
         replies.push({ call, value: granted });
       }
     }

@@ -1,17 +1,15 @@
-import type { Body } from "../../domain/payload.ts";
 import type { Accepted } from "../../engine/port.ts";
 import { assignedId } from "./assigned-id.ts";
 import { isRemembered, type ItemRow } from "./items.ts";
 import { IDLE, type KeyRow, LEASED, READY, removeHead } from "./key-row.ts";
-import type { SubmitAnswer, SubmitGroup, SubmitTerms } from "./messages.ts";
+import type { SubmitAnswer, SubmitEntry, SubmitGroup, SubmitTerms } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 import type { QueueRow } from "./queue-table.ts";
 
-interface Arrival {
-  readonly key: string;
-  readonly body: Body;
-  readonly id: string | undefined;
-  readonly headers: string | undefined;
+interface Destination {
+  readonly queue: QueueRow;
+  readonly level: number;
+  readonly terms: SubmitTerms;
 }
 
 /** Accepts a group of items that share their terms. */
@@ -19,18 +17,19 @@ export function submitGroup(parts: Parts, [terms, entries]: SubmitGroup): readon
   if (!parts.tx.queues.has(terms.queue)) return entries.map(() => ["QUEUE", ""]);
   const queue = parts.tx.queues.find(terms.queue);
   const level = queue.levels.indexOf(terms.level);
-  return entries.map(([key, body, id, headers]) => submit(parts, queue, level, terms, { key, body, id, headers }));
+  const to = { queue, level, terms };
+  return entries.map((entry) => submit(parts, to, entry));
 }
 
 /** Accepts one item, or says why not. The order of the checks is part of the contract: a known id comes first. */
-function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms, arrival: Arrival): SubmitAnswer {
+function submit(parts: Parts, { queue, level, terms }: Destination, entry: SubmitEntry): SubmitAnswer {
   const { tx, items, receipts } = parts;
   const { mode, keepMs } = terms;
-  const { id } = arrival;
+  const [name, body, id, headers] = entry;
   const first = id === undefined ? undefined : receipts.get(queue, id, tx.wall);
   if (id !== undefined && first !== undefined) return duplicate(queue, id, first);
   if (level === -1) return ["LEVEL", queue.levels.join(", ")];
-  let key = tx.keys.find(queue.id, arrival.key);
+  let key = tx.keys.find(queue.id, name);
   if (mode === "strict" && key !== undefined && isBusy(key)) return ["KEY_BUSY", ""];
   const size = key === undefined ? 0 : key.waiting + key.delayed;
   if (mode === "fifo" && size >= terms.keyLimit) return ["KEY_FULL", ""];
@@ -38,13 +37,12 @@ function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms
   if (!replaces && waitingIn(queue) >= terms.queueLimit) return ["QUEUE_FULL", ""];
   const replaced =
     replaces && key !== undefined ? replaceWaiting(parts, queue, key, level, terms.delayMs === 0) : undefined;
-  key ??= tx.makeKey(queue, arrival.key);
+  key ??= tx.makeKey(queue, name);
 
   const seq = tx.next();
-  const { body, headers } = arrival;
   const item = { seq, key: key.id, level, id, type: terms.type, body, headers, submitted: tx.wall, keep: keepMs };
   items.add(item);
-  if (isRemembered(item)) receipts.add(queue, item, arrival.key);
+  if (isRemembered(item)) receipts.add(queue, item, name);
   arrive(parts, queue, key, item, terms.delayMs);
   if (replaced === undefined) return seq;
   if (replaced.place !== undefined) {
@@ -52,7 +50,7 @@ function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms
     key.place = replaced.place;
     key.readyAt = replaced.readyAt;
   }
-  return accepted(queue, id ?? assignedId(seq), arrival.key, level, tx.wall, replaced.ids);
+  return accepted(queue, id ?? assignedId(seq), name, level, tx.wall, replaced.ids);
 }
 
 function arrive(

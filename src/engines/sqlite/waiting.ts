@@ -71,4 +71,4 @@ export class Waiting {
   }
 }
 
-const NOTHING_GRANTED = { wall: 0, monotonic: 0, levels: [], grants: [] } as const;
+const NOTHING_GRANTED = { since: { wall: 0, monotonic: 0 }, levels: [], grants: [] } as const;
