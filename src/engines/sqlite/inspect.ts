@@ -87,18 +87,8 @@ export class Inspection {
     const queue = tx.queues.find(request.queue);
     const receipt = receipts.get(queue, request.id, now.wall);
     if (receipt?.outcome !== undefined) {
-      const { outcome } = receipt;
-      const level = queue.levels[receipt.level] ?? "";
-      return {
-        id: request.id,
-        key: receipt.key,
-        level,
-        state: outcome.state,
-        attempt: outcome.attempt,
-        submittedAt: receipt.submitted,
-        ...withAttempts(outcome.attempts ?? []),
-        outcome,
-      };
+      const { key, submitted: submittedAt, outcome } = receipt;
+      return endedReport({ id: request.id, key, level: queue.levels[receipt.level] ?? "", submittedAt }, outcome);
     }
     const seq = receipts.locate(queue, request.id, now.wall);
     const item = seq === undefined ? undefined : items.get(seq);
@@ -163,9 +153,8 @@ export class Inspection {
     const found = this.#deadAfter.get(queue.id, integer(row, 0) - 1, 1);
     if (found === undefined) return undefined;
     const { key, level, attempt, submittedAt, failure, at, attempts = [] } = readDead(queue, found);
-    const tried = withAttempts(attempts);
-    const outcome: port.Outcome = { state: "dead", at, attempt, failure, ...tried };
-    return { id, key, level, state: "dead", attempt, submittedAt, ...tried, outcome };
+    const outcome: port.Outcome = { state: "dead", at, attempt, failure, ...withAttempts(attempts) };
+    return endedReport({ id, key, level, submittedAt }, outcome);
   }
 
   #keyReport(key: KeyRow, now: Instant): port.KeyReport {
@@ -201,6 +190,14 @@ function readDead(queue: QueueRow, row: Row): port.DeadReport {
     ...withAttempts(readAttempts(optionalText(row, 10))),
     at: integer(row, 9),
   };
+}
+
+function endedReport(
+  item: Pick<port.ItemReport, "id" | "key" | "level" | "submittedAt">,
+  outcome: port.Outcome,
+): port.ItemReport {
+  const { state, attempt, attempts = [] } = outcome;
+  return { ...item, state, attempt, ...withAttempts(attempts), outcome };
 }
 
 function stateOf(key: KeyRow): port.KeyReport["state"] {

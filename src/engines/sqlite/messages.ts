@@ -156,7 +156,9 @@ export interface Replies {
 
 export type Kind = keyof Requests;
 
-export type Call = { [K in Kind]: { readonly call: number; readonly kind: K; readonly request: Requests[K] } }[Kind];
+export type Call<K extends Kind = Kind> = {
+  [P in K]: { readonly call: number; readonly kind: P; readonly request: Requests[P] };
+}[K];
 
 export interface PlainFailure {
   readonly code: ErrorCode;
