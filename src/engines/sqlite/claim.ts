@@ -70,9 +70,8 @@ export class Claims {
     const mayLead = request.items > 1 && item.attempt + key.attempt === 0 && key.alone === 0;
     const behind = mayLead ? line.cover(key, request.items - 1) : [];
     key.attempt += 1;
-    key.waiting -= 1;
     queue.running += 1;
-    tx.count(queue, key.level, -1);
+    tx.count(queue, key, key.level, -1);
     tx.keys.save(key);
     const attempt = item.attempt + key.attempt;
     const more = behind.length === 0 ? undefined : behind.map(itemTuple);

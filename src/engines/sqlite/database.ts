@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import { accessSync, constants, type Stats, statSync } from "node:fs";
+import { accessSync, constants, existsSync, type Stats, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { systemClock } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
@@ -44,8 +44,8 @@ export function openDatabase(file: string, synchronous: Synchronous): DatabaseSy
 }
 
 function tryToOpen(file: string, synchronous: Synchronous): DatabaseSync {
-  const found = lookAt(file);
-  if (found !== undefined) assertUsable(file, found);
+  // Where there is no such file, or no way to it, SQLite says which.
+  if (existsSync(file)) assertUsable(file, statSync(file));
   const db = new DatabaseSync(file, { timeout: OPEN_WAIT_MS });
   try {
     const mode = db.prepare("PRAGMA journal_mode = WAL").get()?.["journal_mode"];
@@ -103,15 +103,6 @@ export function emptyLog(db: DatabaseSync): boolean {
     return result?.["busy"] === 0 && result["log"] === result["checkpointed"];
   } catch {
     return false;
-  }
-}
-
-/** Undefined: there is no such file, or no way to it; SQLite says which. */
-function lookAt(file: string): Stats | undefined {
-  try {
-    return statSync(file);
-  } catch {
-    return undefined;
   }
 }
 

@@ -130,7 +130,6 @@ export function endLease(parts: Parts, key: KeyRow): void {
     endings.endHead(queue, key, { state: "cancelled" });
     return line.promote(key);
   }
-  tx.count(queue, key.level, 1);
-  key.waiting += 1;
+  tx.count(queue, key, key.level, 1);
   line.resume(key);
 }

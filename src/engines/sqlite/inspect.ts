@@ -7,7 +7,7 @@ import { readType } from "./items.ts";
 import { readFailure } from "../../engine/stored-json.ts";
 import { BLOCKED, IDLE, KEY_COLUMNS, type KeyRow, LEASED, READY, readKey } from "./key-row.ts";
 import type { Requests } from "./messages.ts";
-import type { Operations } from "./operate.ts";
+import { locate, type Operations } from "./operate.ts";
 import type { Parts } from "./parts.ts";
 import { body, integer, optionalText, type Row, type Statement, text } from "./rows.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
@@ -71,31 +71,23 @@ export class Inspection {
     return this.#deadAfter.all(queue.id, after, request.limit).map((row) => readDead(queue, row));
   }
 
-  outcome(
-    request: Requests["outcome"],
-    now: Instant,
-  ): { readonly known: boolean; readonly outcome: port.Outcome | undefined } {
+  /** `pending`: whoever asks is told when it has ended. */
+  outcome(request: Requests["outcome"], now: Instant): port.Outcome | "pending" | undefined {
     const queue = this.#parts.tx.queues.find(request.queue);
     const receipt = this.#parts.receipts.get(queue, request.id, now.wall);
-    if (receipt !== undefined) return { known: true, outcome: receipt.outcome };
-    const dead = this.#findDead(request);
-    return { known: false, outcome: dead?.outcome };
+    return receipt === undefined ? this.#findDead(request)?.outcome : (receipt.outcome ?? "pending");
   }
 
   find(request: Requests["find"], now: Instant): port.ItemReport | undefined {
-    const { tx, items, receipts } = this.#parts;
+    const { tx, items } = this.#parts;
     const queue = tx.queues.find(request.queue);
-    const receipt = receipts.get(queue, request.id, now.wall);
-    if (receipt?.outcome !== undefined) {
-      const { key, submitted: submittedAt, outcome } = receipt;
-      return endedReport({ id: request.id, key, level: queue.levels[receipt.level] ?? "", submittedAt }, outcome);
+    const { receipt, outcome, item, key } = locate(this.#parts, queue, request.id, now.wall);
+    if (receipt !== undefined && outcome !== undefined) {
+      const level = queue.levels[receipt.level] ?? "";
+      return endedReport({ id: request.id, key: receipt.key, level, submittedAt: receipt.submitted }, outcome);
     }
-    const seq = receipts.locate(queue, request.id, now.wall);
-    const item = seq === undefined ? undefined : items.get(seq);
-    const key = item === undefined ? undefined : tx.keys.get(item.key);
-    if (seq === undefined || item === undefined || key?.queue !== queue.id) return this.#findDead(request);
-    // An item that has an id of its own does not answer to the one it would have been given.
-    if ((item.id ?? assignedId(seq)) !== request.id) return undefined;
+    if (item === undefined || key === undefined) return this.#findDead(request);
+    const { seq } = item;
     const isHead = key.head === seq;
     const report: port.ItemReport = {
       id: request.id,

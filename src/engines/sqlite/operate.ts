@@ -1,10 +1,11 @@
 import { DEFAULT_LEVELS } from "../../domain/level.ts";
-import type { CancelResult, PauseRequest, QueueDeclaration, ReviveRequest } from "../../engine/port.ts";
+import type { CancelResult, Outcome, PauseRequest, QueueDeclaration, ReviveRequest } from "../../engine/port.ts";
 import { assignedId, seqOfAssigned } from "./assigned-id.ts";
-import { isRemembered, readType } from "./items.ts";
-import { LEASED, READY, removeHead } from "./key-row.ts";
+import { isRemembered, type ItemRow, readType } from "./items.ts";
+import { type KeyRow, LEASED, READY, removeHead } from "./key-row.ts";
 import type { Replies, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
+import type { ReceiptRow } from "./receipts.ts";
 import { body, integer, optionalText, type Row, type Statement, text, type Sql } from "./rows.ts";
 import { type QueueRow, texts } from "./queue-table.ts";
 
@@ -45,16 +46,13 @@ export class Operations {
   }
 
   cancel(parts: Parts, request: Requests["cancel"]): CancelResult {
-    const { tx, items, receipts, line, endings } = parts;
+    const { tx, items, line, endings } = parts;
     const queue = tx.queues.find(request.queue);
-    const receipt = receipts.get(queue, request.id, tx.wall);
-    if (receipt?.outcome !== undefined) return "ended";
-    const seq = receipts.locate(queue, request.id, tx.wall);
-    const item = seq === undefined ? undefined : items.get(seq);
-    const key = item === undefined ? undefined : tx.keys.get(item.key);
-    if (seq === undefined || item === undefined || key === undefined || key.queue !== queue.id) {
-      return seq !== undefined && this.#deadBySeq.get(seq, queue.id) !== undefined ? "ended" : "missing";
-    }
+    const { outcome, item, key } = locate(parts, queue, request.id, tx.wall);
+    if (outcome !== undefined) return "ended";
+    if (item === undefined || key === undefined)
+      return this.findDead(queue, request.id) === undefined ? "missing" : "ended";
+    const { seq } = item;
     const isHead = key.head === seq;
     if (isHead && key.state === LEASED && !key.held) {
       key.cancel = true;
@@ -73,8 +71,7 @@ export class Operations {
       tx.keys.save(key);
       return "cancelled";
     }
-    key.waiting -= 1;
-    tx.count(queue, item.level, -1);
+    tx.count(queue, key, item.level, -1);
     tx.keys.save(key);
     if (!isHead) key.gaps = true;
     else {
@@ -160,4 +157,23 @@ export class Operations {
     if (isRemembered({ id, keep })) receipts.reopen(queue, remembered);
     line.arrive(queue, key, seq, level, false);
   }
+}
+
+interface Located {
+  readonly receipt?: ReceiptRow | undefined;
+  readonly outcome?: Outcome | undefined;
+  readonly item?: ItemRow;
+  readonly key?: KeyRow;
+}
+
+/** What is known of an id: how its item ended, or the item and its key. Nothing: at most it is a dead letter. */
+export function locate({ tx, items, receipts }: Parts, queue: QueueRow, id: string, wall: number): Located {
+  const receipt = receipts.get(queue, id, wall);
+  const outcome = receipt?.outcome;
+  const seq = receipt?.seq ?? seqOfAssigned(id);
+  const item = seq === undefined || outcome !== undefined ? undefined : items.get(seq);
+  const key = item === undefined ? undefined : tx.keys.get(item.key);
+  // An item that has an id of its own does not answer to the one it would have been given.
+  const isIt = item !== undefined && key?.queue === queue.id && (item.id ?? assignedId(item.seq)) === id;
+  return isIt ? { receipt, outcome, item, key } : { receipt, outcome };
 }

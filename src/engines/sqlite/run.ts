@@ -29,8 +29,7 @@ export function uncover({ tx, items, endings }: Parts, key: KeyRow): void {
     // What is gone must not keep a lease from ending.
     if (items.due(seq) === undefined) continue;
     endings.end(queue, seq, { state: "cancelled" });
-    key.waiting -= 1;
-    tx.count(queue, key.level, -1);
+    tx.count(queue, key, key.level, -1);
     key.gaps = true;
   }
   key.covered = 1;

@@ -304,8 +304,8 @@ export class Store {
       return this.#wait({ call, kind: "watchCell", request: { name, version } });
     },
     outcome: (request, call) => {
-      const { known, outcome } = this.#inspection.outcome(request, this.#now());
-      if (outcome !== undefined || !known) return outcome;
+      const outcome = this.#inspection.outcome(request, this.#now());
+      if (outcome !== "pending") return outcome;
       return this.#wait({ call, kind: "outcome", request, queue: this.#parts.tx.queues.find(request.queue).id });
     },
     abandon: () => {
@@ -373,8 +373,8 @@ export class Store {
 
   #outcomesKnown(of?: readonly { readonly queue: number; readonly id: string }[]): readonly Reply[] {
     const known = this.#waiting.outcomes(of).flatMap(({ call, request }) => {
-      const { known: isKnown, outcome } = this.#inspection.outcome(request, this.#now());
-      return outcome === undefined && isKnown ? [] : [{ call, value: outcome }];
+      const outcome = this.#inspection.outcome(request, this.#now());
+      return outcome === "pending" ? [] : [{ call, value: outcome }];
     });
     return this.#told(known);
   }

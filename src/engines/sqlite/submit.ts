@@ -84,8 +84,7 @@ function replaceWaiting(parts: Parts, queue: QueueRow, key: KeyRow, level: numbe
     if (key.level === level && arrivesNow && key.state === READY) place = key.place;
     ids.push(items.get(key.head)?.id ?? assignedId(key.head));
     endings.endHead(queue, key, { state: "replaced" });
-    key.waiting -= 1;
-    tx.count(queue, key.level, -1);
+    tx.count(queue, key, key.level, -1);
     removeHead(key);
     if (key.state !== LEASED) key.state = IDLE;
   }
@@ -95,12 +94,8 @@ function replaceWaiting(parts: Parts, queue: QueueRow, key: KeyRow, level: numbe
     if (item === undefined) continue;
     ids.push(item.id ?? assignedId(seq));
     endings.end(queue, seq, { state: "replaced" });
-    if (items.removeDelayed(seq)) {
-      tx.countDelayed(queue, key, -1);
-    } else {
-      key.waiting -= 1;
-      tx.count(queue, item.level, -1);
-    }
+    if (items.removeDelayed(seq)) tx.countDelayed(queue, key, -1);
+    else tx.count(queue, key, item.level, -1);
   }
   tx.keys.save(key);
   return { ids, place, readyAt };

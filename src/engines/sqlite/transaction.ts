@@ -108,8 +108,9 @@ export class Transaction {
     this.queues.touch(queue).delayed += change;
   }
 
-  /** Counts an item in or out of the line of its level. */
-  count(queue: QueueRow, level: number, change: number): void {
+  /** Counts an item of the key in or out of the line of its level. */
+  count(queue: QueueRow, key: KeyRow, level: number, change: number): void {
+    key.waiting += change;
     this.queues.touch(queue).waiting[level] = (queue.waiting[level] ?? 0) + change;
   }
 }
