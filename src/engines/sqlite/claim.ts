@@ -67,8 +67,9 @@ export class Claims {
     if (item === undefined) throw new Error(`Key ${key.id} is ready without an item.`);
     key.granting = item;
     lease(tx, key, request.worker, request.leaseMs);
-    const mayLead = request.items > 1 && item.attempt + key.attempt === 0 && key.alone === 0;
-    const behind = mayLead ? line.cover(key, request.items - 1) : [];
+    const { items: most = 1 } = request;
+    const mayLead = most > 1 && item.attempt + key.attempt === 0 && key.alone === 0;
+    const behind = mayLead ? line.cover(key, most - 1) : [];
     key.attempt += 1;
     queue.running += 1;
     tx.count(queue, key, key.level, -1);

@@ -3,6 +3,7 @@ import { readHeaders } from "../../engine/stored-json.ts";
 import { randomUUID } from "node:crypto";
 import { systemClock } from "../../domain/clock.ts";
 import { InvalidInput, LevelsDiffer, QueueNotEmpty } from "../../domain/errors.ts";
+import { areSame } from "../../domain/level.ts";
 import type * as port from "../../engine/port.ts";
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
@@ -60,7 +61,7 @@ export class SqliteEngine implements port.Engine {
 
   async declare({ queue, levels }: port.DeclareRequest): Promise<port.QueueDeclaration> {
     const declaration = await this.#store.call("declare", { queue, levels });
-    if (levels !== undefined && !sameNames(levels, declaration.levels))
+    if (levels !== undefined && !areSame(levels, declaration.levels))
       throw new LevelsDiffer(queue, declaration.levels, levels);
     return declaration;
   }
@@ -70,9 +71,9 @@ export class SqliteEngine implements port.Engine {
   }
 
   async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
-    const { queue, worker, max, leaseMs, patienceMs, signal, lost, items = 1 } = request;
+    const { signal, lost, ...wish } = request;
+    const { queue } = wish;
     if (signal.aborted) return [];
-    const wish = { queue, worker, max, leaseMs, patienceMs, items };
     const granted = await this.#wait("claim", wish, signal, this.#outside.asleep(queue, true));
     return granted.grants.map((tuple) => {
       const grant = toGrant(queue, granted, tuple);
@@ -237,8 +238,4 @@ function toItem(
 function leaseTuple({ handle, fence }: port.Lease): LeaseTuple {
   if (typeof handle !== "number") throw new InvalidInput("lease", handle, "a lease that this engine gave");
   return [handle, fence];
-}
-
-function sameNames(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((name, index) => name === b[index]);
 }

@@ -9,7 +9,7 @@ import { BLOCKED, IDLE, KEY_COLUMNS, type KeyRow, LEASED, READY, readKey } from 
 import type { Requests } from "./messages.ts";
 import { locate, type Operations } from "./operate.ts";
 import type { Parts } from "./parts.ts";
-import { body, integer, optionalText, type Row, type Statement, text } from "./rows.ts";
+import { body, integer, optionalText, type Row, type Sql, text } from "./rows.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
 import type { QueueRow } from "./queue-table.ts";
 
@@ -20,11 +20,7 @@ const MANY_FREE_PAGES = 20_000;
 export class Inspection {
   readonly #parts: Parts;
   readonly #operations: Operations;
-  readonly #queueNames: Statement;
-  readonly #keysAfter: Statement;
-  readonly #leasedAfter: Statement;
-  readonly #deadAfter: Statement;
-  readonly #running: Statement;
+  readonly #statements: ReturnType<typeof prepare>;
   readonly #db: DatabaseSync;
 
   constructor(parts: Parts, operations: Operations) {
@@ -32,21 +28,11 @@ export class Inspection {
     this.#db = db;
     this.#parts = parts;
     this.#operations = operations;
-    this.#queueNames = sql("SELECT name FROM queue ORDER BY name");
-    this.#keysAfter = sql(
-      `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND name > ? AND (state > 0 OR paused = 1 OR delayed > 0) ORDER BY name LIMIT ?`,
-    );
-    this.#leasedAfter = sql(
-      `SELECT ${KEY_COLUMNS} FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 AND queue = ? AND name > ? ORDER BY name LIMIT ?`,
-    );
-    this.#deadAfter = sql(
-      "SELECT seq, key, level, id, type, body, submitted, attempt, failure, at, tried FROM dead WHERE queue = ? AND place > ? ORDER BY place LIMIT ?",
-    );
-    this.#running = sql("SELECT count(*) FROM key WHERE state >= 2 AND state = 2 AND at <= ?");
+    this.#statements = prepare(sql);
   }
 
   queues(request: Requests["queues"]): readonly port.QueueReport[] {
-    const names = this.#queueNames.all().map((row) => text(row, 0));
+    const names = this.#statements.queueNames.all().map((row) => text(row, 0));
     const wanted = request.queue === undefined ? names : names.filter((name) => name === request.queue);
     return wanted.map((name) => {
       const queue = this.#parts.tx.queues.find(name);
@@ -59,7 +45,7 @@ export class Inspection {
 
   keys(request: port.KeyPageRequest, now: Instant): readonly port.KeyReport[] {
     const queue = this.#parts.tx.queues.find(request.queue);
-    const page = request.leased === true ? this.#leasedAfter : this.#keysAfter;
+    const page = request.leased === true ? this.#statements.leasedAfter : this.#statements.keysAfter;
     const rows = page.all(queue.id, request.after ?? "", request.limit);
     return rows.map((row) => this.#keyReport(readKey(row), now));
   }
@@ -68,7 +54,7 @@ export class Inspection {
     const queue = this.#parts.tx.queues.find(request.queue);
     const last = request.after === undefined ? undefined : this.#operations.findDead(queue, request.after);
     const after = last === undefined ? 0 : integer(last, 0);
-    return this.#deadAfter.all(queue.id, after, request.limit).map((row) => readDead(queue, row));
+    return this.#statements.deadAfter.all(queue.id, after, request.limit).map((row) => readDead(queue, row));
   }
 
   /** `pending`: whoever asks is told when it has ended. */
@@ -121,7 +107,7 @@ export class Inspection {
     const advice = "Stop all processes, keep a copy of the file, restore a backup.";
     if (damage === "ok") findings.push({ severity: "ok", subject, detail: "quick check found no damage" });
     else findings.push({ severity: "error", subject, detail: String(damage), advice });
-    const expired = integer(this.#running.get(Math.floor(now.monotonic)) ?? [0], 0);
+    const expired = integer(this.#statements.running.get(Math.floor(now.monotonic)) ?? [0], 0);
     if (expired > 0) {
       const detail = `${expired} lease(s) ran out and nobody took them over`;
       warn("Leases", detail, "Their workers crashed or were stopped. Start a worker; it takes the keys over at once.");
@@ -142,7 +128,7 @@ export class Inspection {
     const queue = this.#parts.tx.queues.find(name);
     const row = this.#operations.findDead(queue, id);
     if (row === undefined) return undefined;
-    const found = this.#deadAfter.get(queue.id, integer(row, 0) - 1, 1);
+    const found = this.#statements.deadAfter.get(queue.id, integer(row, 0) - 1, 1);
     if (found === undefined) return undefined;
     const { key, level, attempt, submittedAt, failure, at, attempts = [] } = readDead(queue, found);
     const outcome: port.Outcome = { state: "dead", at, attempt, failure, ...withAttempts(attempts) };
@@ -221,5 +207,21 @@ function durability(synchronous: number, journal: string): port.Finding {
     subject,
     detail: `synchronous ${synchronous === 1 ? "normal" : "off"}, journal ${journal}: a power loss can lose the last accepted items`,
     advice: "Leave out ?synchronous=… to get the default, full.",
+  };
+}
+
+function prepare(sql: Sql) {
+  return {
+    queueNames: sql("SELECT name FROM queue ORDER BY name"),
+    keysAfter: sql(
+      `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND name > ? AND (state > 0 OR paused = 1 OR delayed > 0) ORDER BY name LIMIT ?`,
+    ),
+    leasedAfter: sql(
+      `SELECT ${KEY_COLUMNS} FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 AND queue = ? AND name > ? ORDER BY name LIMIT ?`,
+    ),
+    deadAfter: sql(
+      "SELECT seq, key, level, id, type, body, submitted, attempt, failure, at, tried FROM dead WHERE queue = ? AND place > ? ORDER BY place LIMIT ?",
+    ),
+    running: sql("SELECT count(*) FROM key WHERE state >= 2 AND state = 2 AND at <= ?"),
   };
 }

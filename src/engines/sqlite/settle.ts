@@ -82,7 +82,6 @@ function retry(parts: Parts, key: KeyRow, ending: Extract<Ending, { type: "retry
   items.addDelayed(key.head, key.id, due, true);
   tx.countDelayed(queue, key, 1);
   queue.running -= 1;
-  tx.later.add(queue.id);
   letGo(tx, key);
   line.promote(key);
 }

@@ -134,7 +134,8 @@ export class Store {
     try {
       this.#sameFile.check(this.#now().monotonic);
       if (this.#givenUp.length > 0 || !calls.every((call) => this.#isRead(call))) return this.#written(calls);
-      return { replies: this.#read(() => this.#runAll(calls)), ...NO_NEWS };
+      this.#begin();
+      return { replies: this.#runAll(calls), ...NO_NEWS };
     } catch (error) {
       // A call that the store cannot digest must not take the others with it.
       if (calls.length > 1 && !isOfTheStore(error)) return together(calls.map((call) => this.#runTogether([call])));
@@ -147,9 +148,10 @@ export class Store {
   }
 
   #letGo(call: number): readonly Reply[] {
-    const request = this.#waiting.hold(call);
-    if (request !== undefined) this.#givenUp.push(request);
-    return this.#waiting.dismiss(call);
+    const waiting = this.#waiting.take(call);
+    if (waiting === undefined) return [];
+    if (waiting.kind === "hold") this.#givenUp.push(waiting.request);
+    return [{ call, value: waiting.kind === "claim" ? NOTHING_GRANTED : undefined }];
   }
 
   /** A mark that cannot be removed now costs its key a moment, once. */
@@ -247,19 +249,19 @@ export class Store {
     return replies;
   }
 
-  /** A queue that nobody declared on this handle: the caller's mistake, and nobody else's call should fail for it. */
+  /** A queue that nobody declared on this handle, or that was deleted: the caller's mistake, and nobody else's call should fail for it. */
   #undeclared({ kind, request }: Call): PlainFailure | undefined {
-    if (kind === "declare" || request === null || !("queue" in request) || request.queue === undefined)
-      return undefined;
-    if (this.#parts.tx.queues.has(request.queue) || kind === "queues") return undefined;
-    return kind === "deleteQueue" ? undefined : missing(request.queue);
+    if (kind === "declare" || kind === "queues" || kind === "deleteQueue") return undefined;
+    if (request === null || !("queue" in request) || this.#parts.tx.queues.has(request.queue)) return undefined;
+    const { code, message } = new QueueMissing(request.queue);
+    return { code, message };
   }
 
   /** Those who wait for something in a queue that was deleted. */
   #strangers(): readonly Reply[] {
-    const { queues } = this.#parts.tx;
-    return this.#waiting.all().flatMap(({ call, request }) => {
-      return !("queue" in request) || queues.has(request.queue) ? [] : [{ call, failure: missing(request.queue) }];
+    return this.#waiting.all().flatMap((waiting) => {
+      const failure = this.#undeclared(waiting);
+      return failure === undefined ? [] : [{ call: waiting.call, failure }];
     });
   }
 
@@ -403,8 +405,7 @@ export class Store {
     beginWrite(db, lockWaitMs);
     try {
       this.#writing = true;
-      this.#began = this.#now();
-      tx.begin(this.#began);
+      this.#begin();
       const result = work();
       if (tx.wall >= this.#forgetAt) {
         // At least as fast as new ones end.
@@ -427,10 +428,9 @@ export class Store {
     }
   }
 
-  #read<T>(work: () => T): T {
+  #begin(): void {
     this.#began = this.#now();
     this.#parts.tx.begin(this.#began);
-    return work();
   }
 }
 
@@ -442,13 +442,10 @@ function together(results: readonly BatchResult[]): BatchResult {
   };
 }
 
-function missing(queue: string): PlainFailure {
-  const { code, message } = new QueueMissing(queue);
-  return { code, message };
-}
-
 const NO_NEWS = { cells: [], news: [] } as const;
 const NOTHING: BatchResult = { replies: [], ...NO_NEWS };
+
+const NOTHING_GRANTED: Granted = { since: { wall: 0, monotonic: 0 }, levels: [], grants: [] };
 
 const WAITS = Symbol("waits");
 

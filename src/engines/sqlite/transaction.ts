@@ -1,15 +1,9 @@
 import type { Instant } from "../../domain/clock.ts";
+import type { LostLease } from "../../wake/wake.ts";
 import { KeyTable } from "./key-table.ts";
 import type { KeyRow } from "./key-row.ts";
 import { type QueueRow, QueueTable } from "./queue-table.ts";
 import { integer, type Statement, type Sql } from "./rows.ts";
-
-/** Its former holder knows it by these. */
-export interface LostLease {
-  readonly queue: string;
-  readonly key: string;
-  readonly fence: number;
-}
 
 /** What the steps of one transaction share: the time, the counter, the rows they touched, and what is worth telling. */
 export class Transaction {
@@ -104,6 +98,7 @@ export class Transaction {
   }
 
   countDelayed(queue: QueueRow, key: KeyRow, change: number): void {
+    if (change > 0) this.later.add(queue.id);
     key.delayed += change;
     this.queues.touch(queue).delayed += change;
   }

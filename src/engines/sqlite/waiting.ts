@@ -1,4 +1,4 @@
-import type { Call, Reply, Requests } from "./messages.ts";
+import type { Call } from "./messages.ts";
 
 type WaitingOutcome = Call<"outcome"> & { readonly queue: number };
 export type WaitingCall = Call<"claim" | "hold" | "watchCell"> | WaitingOutcome;
@@ -55,18 +55,10 @@ export class Waiting {
     this.#calls.delete(call);
   }
 
-  /** A hold that waits, before it is let go: it may have left a mark. */
-  hold(call: number): Requests["hold"] | undefined {
+  /** Whoever gave up, unless it was answered already. */
+  take(call: number): WaitingCall | undefined {
     const waiting = this.#calls.get(call);
-    return waiting?.kind === "hold" ? waiting.request : undefined;
-  }
-
-  /** The caller gave up: it is answered with nothing, unless it was answered already. */
-  dismiss(call: number): readonly Reply[] {
-    const waiting = this.#calls.get(call);
-    if (!this.#calls.delete(call)) return [];
-    return [{ call, value: waiting?.kind === "claim" ? NOTHING_GRANTED : undefined }];
+    this.#calls.delete(call);
+    return waiting;
   }
 }
-
-const NOTHING_GRANTED = { since: { wall: 0, monotonic: 0 }, levels: [], grants: [] } as const;
