@@ -73,7 +73,7 @@ function F.reports(first, finish, sizeOf)
     answers[index] = k and finish(name, k, terms, isNew) or 0
     at = terms + sizeOf(ARGV[terms])
   end
-  return answers, at
+  return answers
 end
 
 function O.settle(first) return F.reports(first, F.settle, F.sizeOf) end
