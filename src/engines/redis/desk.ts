@@ -27,7 +27,6 @@ const ANSWER_MS = 20_000;
 
 const WORK = new Script(WORK_PROGRAM);
 const WHOLE = new Script(WHOLE_PROGRAM);
-const WORK_OPERATIONS = new Set(["claim", "hold", "unwant", "renew", "settle", "recall"]);
 /** Those that make leases. */
 const TAKING = new Set(["claim", "hold"]);
 /** Those about leases, which need not keep their place behind what is submitted. */
@@ -213,7 +212,7 @@ export class Desk {
       return operations;
     }
     const again = new Set<Operation>(
-      isPatient && isUnknown(error) ? operations.filter(looks) : spared(operations, error),
+      isPatient && isUnknown(error) ? operations.filter(({ looks }) => looks === true) : spared(operations, error),
     );
     for (const operation of operations) {
       if (!again.has(operation)) operation.fail(explain(error, operation.what, operation.looks));
@@ -242,7 +241,7 @@ export class Desk {
     const { wire, clock, keys, publishes, nonce } = this.#parts;
     const grows = operations.some(isGrowing);
     const isWork = operations.every(
-      ({ submissions, args: [name = ""] }) => submissions !== undefined || WORK_OPERATIONS.has(name),
+      ({ submissions, args: [name = ""] }) => submissions !== undefined || name === "claim" || PASSING.has(name),
     );
     const script = isWork ? WORK : WHOLE;
     this.#calls += 1;
@@ -268,10 +267,6 @@ export class Desk {
 
 function ignore(): void {
   // What nobody waits for.
-}
-
-function looks(operation: Operation): boolean {
-  return operation.looks === true;
 }
 
 function isGrowing(operation: Operation): boolean {

@@ -1,21 +1,21 @@
 import { randomUUID } from "node:crypto";
 import { type Clock, pause, systemClock } from "../../domain/clock.ts";
 import { BatonError, Closed, LevelsDiffer, QueueMissing, QueueNotEmpty } from "../../domain/errors.ts";
-import { checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
+import { areSame, checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
 import type * as port from "../../engine/port.ts";
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import { check } from "./check.ts";
 import type { Moment } from "./call.ts";
 import type { Wire } from "./client.ts";
-import { Inspection } from "./inspection.ts";
+import { deadReports, keyReports, revive } from "./inspection.ts";
 import { queuesKey, queueTag } from "./names.ts";
 import { renewArguments, settleArguments } from "./operations.ts";
 import { patiently } from "./patience.ts";
 import { inPieces } from "./pieces.ts";
 import { Queue } from "./queue.ts";
 import { RedisRegister } from "./register.ts";
-import { list, readLevels, text, texts } from "./replies.ts";
+import { list, readItem, readLevels, readQueue, text, texts } from "./replies.ts";
 import { RedisSignals, type Signals } from "./signals.ts";
 
 const HOW_TO_REPAIR =
@@ -65,21 +65,19 @@ export class RedisEngine implements port.Engine {
   readonly #queues = new Map<string, Queue>();
   /** Those that were deleted. */
   readonly #formers = new Set<Queue>();
-  readonly #inspection: Inspection;
   #closing: Promise<void> | undefined;
 
   constructor({ wire, prefix, clock = systemClock, signals = new RedisSignals(wire) }: EngineParts) {
     this.#parts = { wire, prefix, clock, signals };
     this.register = new RedisRegister(wire, prefix, clock);
     this.#locks = locksOnRegister({ name: "redis", register: this.register, newId: randomUUID, watchesHolds: true });
-    this.#inspection = new Inspection(clock);
   }
 
   async declare({ queue: name, levels }: port.DeclareRequest): Promise<port.QueueDeclaration> {
     this.#checkOpen();
     const known = this.#queues.get(name);
     const stored = known?.levels ?? (await this.#declared(name, checkLevels(levels ?? DEFAULT_LEVELS)));
-    if (levels !== undefined && !sameNames(levels, stored)) throw new LevelsDiffer(name, stored, levels);
+    if (levels !== undefined && !areSame(levels, stored)) throw new LevelsDiffer(name, stored, levels);
     if (!this.#queues.has(name)) this.#queues.set(name, this.#newQueue(name, stored));
     return { levels: stored };
   }
@@ -134,8 +132,10 @@ export class RedisEngine implements port.Engine {
     });
   }
 
-  async find({ queue, id }: port.ItemRequest): Promise<port.ItemReport | undefined> {
-    return await this.#inspection.find(this.#queue(queue), id);
+  async find({ queue: name, id }: port.ItemRequest): Promise<port.ItemReport | undefined> {
+    const queue = this.#queue(name);
+    const { clock } = this.#parts;
+    return await queue.look("an item", ["find", id], (result) => readItem(result, id, queue.levels, clock.wall()));
   }
 
   async outcome(request: port.OutcomeRequest): Promise<port.Outcome | undefined> {
@@ -160,7 +160,7 @@ export class RedisEngine implements port.Engine {
     const levels = await this.#levelsOf(name);
     if (levels !== undefined) {
       const known = this.#queues.get(name);
-      const queue = known !== undefined && sameNames(known.levels, levels) ? known : this.#newQueue(name, levels);
+      const queue = known !== undefined && areSame(known.levels, levels) ? known : this.#newQueue(name, levels);
       const contents = await queue.delete(force);
       const [waiting = 0, leased = 0, dead = 0] = contents ?? [];
       if (contents !== undefined) throw new QueueNotEmpty(name, { waiting, leased, dead });
@@ -178,19 +178,21 @@ export class RedisEngine implements port.Engine {
       wanted !== undefined && this.#queues.has(wanted)
         ? [wanted]
         : (await this.#listed()).filter((name) => wanted === undefined || name === wanted).toSorted();
-    return await this.#ofEach(names, async (queue) => [await this.#inspection.report(queue)]);
+    return await this.#ofEach(names, async (queue) => [
+      await queue.look("a queue", ["report"], (result) => readQueue(result, queue.name)),
+    ]);
   }
 
   async keys(request: port.KeyPageRequest): Promise<readonly port.KeyReport[]> {
-    return await this.#inspection.keys(this.#queue(request.queue), request);
+    return await keyReports(this.#queue(request.queue), request);
   }
 
   async dead(request: port.PageRequest): Promise<readonly port.DeadReport[]> {
-    return await this.#inspection.dead(this.#queue(request.queue), request);
+    return await deadReports(this.#queue(request.queue), request);
   }
 
   async revive(request: port.ReviveRequest): Promise<number> {
-    return await this.#inspection.revive(this.#queue(request.queue), request);
+    return await revive(this.#queue(request.queue), request);
   }
 
   locks(): Locks {
@@ -206,7 +208,7 @@ export class RedisEngine implements port.Engine {
   /** Every key is looked at: nothing else pays for that. */
   async #damage(): Promise<readonly port.Finding[]> {
     return await this.#ofEach(await this.#listed(), async (queue) => {
-      const keys = await this.#inspection.keys(queue, { queue: queue.name, limit: MOST_LOOKED_AT });
+      const keys = await keyReports(queue, { queue: queue.name, limit: MOST_LOOKED_AT });
       const common = { severity: "error", subject: `queue ${queue.name}`, advice: HOW_TO_REPAIR } as const;
       return keys.flatMap(({ damage }) => (damage === undefined ? [] : [{ ...common, detail: damage }]));
     });
@@ -303,10 +305,6 @@ export class RedisEngine implements port.Engine {
 
 function refusedQueue(queue: string): port.SubmitResult {
   return { ok: false, error: new QueueMissing(queue) };
-}
-
-function sameNames(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((name, index) => name === b[index]);
 }
 
 /** With a queue that is deleted its leases are lost. */

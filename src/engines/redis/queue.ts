@@ -3,16 +3,15 @@ import { QueueMissing } from "../../domain/errors.ts";
 import type { Clock, Timer } from "../../domain/clock.ts";
 import type * as port from "../../engine/port.ts";
 import { HeldLeases } from "../../engine/held-leases.ts";
-import { Claims } from "./claims.ts";
 import type { Wire } from "./client.ts";
 import type { Moment } from "./call.ts";
 import { Desk } from "./desk.ts";
-import { Holds } from "./holds.ts";
 import { queueNames } from "./names.ts";
-import { Outcomes } from "./outcomes.ts";
 import { type Answer, list, type News, number } from "./replies.ts";
 import { readSubmitted } from "./submitted.ts";
 import { pairs, type SignalListener, type Signals } from "./signals.ts";
+import { Waiting } from "./waiting.ts";
+import { claims, HOLDS, OUTCOMES } from "./waits.ts";
 
 /** A signal can be lost, and whoever sleeps is known to the server for 15 s only: this often they look, and say that they still wait. */
 const LOOK_MS = 4_000;
@@ -37,15 +36,17 @@ export interface QueueParts {
   readonly onMissing: (queue: Queue) => void;
 }
 
+type AnyWaiting = { readonly size: number; look(): void; fail(error: Error): void; close(): void };
+
 export class Queue implements SignalListener {
   readonly levels: readonly string[];
   readonly name: string;
   readonly #parts: QueueParts;
   readonly #channel: string;
   readonly desk: Desk;
-  readonly #claims: Claims;
-  readonly #holds: Holds;
-  readonly #outcomes: Outcomes;
+  readonly #claims: Waiting<port.ClaimRequest, readonly port.Grant[]>;
+  readonly #holds = new Waiting(HOLDS, () => this.desk);
+  readonly #outcomes = new Waiting(OUTCOMES, () => this.desk);
   readonly #held = new HeldLeases();
   #listening: Promise<() => void> | undefined;
   #timer: Timer | undefined;
@@ -60,13 +61,7 @@ export class Queue implements SignalListener {
     this.#channel = channel;
     this.levels = levels;
     this.name = parts.name;
-    this.#claims = new Claims({
-      levels,
-      look: () => this.desk.look(),
-      granted: (request, grants) => {
-        for (const { lease } of grants) this.#held.add(lease, request.lost);
-      },
-    });
+    this.#claims = new Waiting(claims(levels), () => this.desk);
     this.desk = new Desk({
       wire,
       clock,
@@ -79,8 +74,6 @@ export class Queue implements SignalListener {
       queue: parts.name,
       onMissing: (error) => this.#missing(error),
     });
-    this.#holds = new Holds(this.desk);
-    this.#outcomes = new Outcomes(this.desk);
   }
 
   look<T>(what: string, args: readonly string[], read: (result: unknown) => T): Promise<T> {
@@ -102,11 +95,15 @@ export class Queue implements SignalListener {
     return this.desk.ask("a submission", NO_ARGUMENTS, read, { entries: submissions.length, grows: true, submissions });
   }
 
-  claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
+  async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     this.#listen().catch(() => undefined);
-    const claim = this.#claims.wait(request);
-    if (!this.#parts.signals.published) claim.then(this.#leaveSoon, this.#leaveSoon);
-    return claim;
+    try {
+      const grants = await this.#claims.wait(request);
+      for (const { lease } of grants) this.#held.add(lease, request.lost);
+      return grants;
+    } finally {
+      this.#leaveSoon();
+    }
   }
 
   async hold(request: port.HoldRequest): Promise<port.Lease | undefined> {
@@ -123,7 +120,7 @@ export class Queue implements SignalListener {
     try {
       return await this.#outcomes.wait(request);
     } finally {
-      if (!this.#parts.signals.published) this.#leaveSoon();
+      this.#leaveSoon();
     }
   }
 
@@ -210,8 +207,8 @@ export class Queue implements SignalListener {
   }
 
   /** Channels of Redis itself are listened to for good; of another carrier's no more than is needed. */
-  readonly #leaveSoon = (): void => {
-    if (this.#leaving !== undefined || this.#isClosed || this.#anyWaits) return;
+  #leaveSoon(): void {
+    if (this.#parts.signals.published || this.#leaving !== undefined || this.#isClosed || this.#anyWaits) return;
     this.#leaving = this.#parts.clock.setTimer(IDLE_MS, () => {
       this.#leaving = undefined;
       if (this.#anyWaits || this.#isClosed) return;
@@ -220,13 +217,13 @@ export class Queue implements SignalListener {
       this.#listening?.then((stop) => stop()).catch(() => undefined);
       this.#listening = undefined;
     });
-  };
+  }
 
   get #lookMs(): number {
     return this.#parts.signals.hears ? LOOK_MS : DEAF_LOOK_MS;
   }
 
-  get #waiting(): readonly (Claims | Holds | Outcomes)[] {
+  get #waiting(): readonly AnyWaiting[] {
     return [this.#claims, this.#holds, this.#outcomes];
   }
 
