@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Clock, pause, systemClock } from "../../domain/clock.ts";
+import { type Clock, type Instant, pause, systemClock } from "../../domain/clock.ts";
 import { BatonError, Closed, LevelsDiffer, QueueMissing, QueueNotEmpty } from "../../domain/errors.ts";
 import { areSame, checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
 import type * as port from "../../engine/port.ts";
@@ -32,26 +32,12 @@ export interface EngineParts {
   readonly signals?: Signals;
 }
 
-interface ReportBy<R, T> {
-  readonly what: string;
-  readonly write: (reports: readonly R[]) => readonly string[];
-  readonly read: (answer: unknown, moment: Moment) => T;
-  readonly lost: T;
-}
+/** What became of one that was reported, as the program says it. */
+type Read<T> = (one: unknown, since: Instant) => T;
 
-const LOST: port.RenewResult = { ok: false };
-const RENEWING: ReportBy<port.Renewal, port.RenewResult> = {
-  what: "a renewal",
-  write: renewArguments,
-  read: (one, { since }) => (one === 0 ? LOST : { ok: true, since, cancelRequested: one === 2 }),
-  lost: LOST,
-};
-const SETTLING: ReportBy<port.Settlement, port.SettleResult> = {
-  what: "a settlement",
-  write: settleArguments,
-  read: (one) => (one === 1 ? "settled" : "lost"),
-  lost: "lost",
-};
+const readRenewed: Read<port.RenewResult> = (one, since) =>
+  one === 0 ? { ok: false } : { ok: true, since, cancelRequested: one === 2 };
+const readSettled: Read<port.SettleResult> = (one) => (one === 1 ? "settled" : "lost");
 
 /** The engine as the application sees it: turns the port's calls into operations of the program in the server. */
 export class RedisEngine implements port.Engine {
@@ -86,7 +72,8 @@ export class RedisEngine implements port.Engine {
     this.#checkOpen();
     return await inPieces(submissions, (name, some) => {
       const queue = this.#queues.get(name);
-      return queue === undefined ? Promise.resolve(some.map(() => refusedQueue(name))) : queue.submit(some);
+      if (queue !== undefined) return queue.submit(some);
+      return Promise.resolve(some.map(() => ({ ok: false, error: new QueueMissing(name) })));
     });
   }
 
@@ -100,7 +87,7 @@ export class RedisEngine implements port.Engine {
   }
 
   async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
-    const results = await this.#tell(renewals, RENEWING);
+    const results = await this.#tell("a renewal", renewals, renewArguments, readRenewed);
     for (const [index, { lease }] of renewals.entries())
       if (results[index]?.ok === false) this.#queues.get(lease.queue)?.forget(lease);
     return results;
@@ -109,26 +96,28 @@ export class RedisEngine implements port.Engine {
   async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
     // Before the answer, which may bring the same key again: that is no loss.
     for (const { lease } of settlements) this.#queues.get(lease.queue)?.forget(lease);
-    return await this.#tell(settlements, SETTLING);
+    return await this.#tell("a settlement", settlements, settleArguments, readSettled);
   }
 
   /** What is said of leases, and what became of each. */
   async #tell<R extends port.Renewal | port.Settlement, T>(
+    what: string,
     reports: readonly R[],
-    by: ReportBy<R, T>,
+    write: (reports: readonly R[]) => readonly string[],
+    readOne: Read<T>,
   ): Promise<readonly T[]> {
     this.#checkOpen();
     const entries = reports.map((report) => ({ queue: report.lease.queue, report }));
+    const read = (result: unknown, { since }: Moment): T[] => list(result).map((one) => readOne(one, since));
     return await inPieces(entries, async (name, pieces) => {
       const some = pieces.map(({ report }) => report);
-      const lost = (): T[] => some.map(() => by.lost);
+      const lost = (): T[] => some.map(({ lease }) => readOne(0, lease.since));
       const queue = this.#queues.get(name);
       // It was deleted, and its leases with it.
       if (queue === undefined) return lost();
-      const read = (result: unknown, moment: Moment): T[] => list(result).map((one) => by.read(one, moment));
       // An item that ended before the last one costs a quarter of a settlement.
       const size = some.reduce((sum, { ended = [] }) => sum + 1 + ended.length / 4, 0);
-      return await lostWith(queue.desk.ask(by.what, by.write(some), read, { entries: size }), lost);
+      return await lostWith(queue.desk.ask(what, write(some), read, { entries: size }), lost);
     });
   }
 
@@ -201,7 +190,7 @@ export class RedisEngine implements port.Engine {
 
   async check(): Promise<readonly port.Finding[]> {
     this.#checkOpen();
-    const [server, signals] = await Promise.all([check(this.#parts.wire), this.#parts.signals.check()]);
+    const [server, signals] = await Promise.all([check(this.#parts.wire), this.#parts.signals.check?.() ?? []]);
     return [...server, ...signals, ...(await this.#damage())];
   }
 
@@ -234,7 +223,7 @@ export class RedisEngine implements port.Engine {
     const late = pause(this.#parts.clock, CLOSE_MS);
     await Promise.race([this.#locks.close(), late]);
     await Promise.race([Promise.all([...this.#queues.values(), ...this.#formers].map((queue) => queue.close())), late]);
-    await Promise.race([this.#parts.signals.close(), late]);
+    await Promise.race([this.#parts.signals.close?.(), late]);
     this.#parts.wire.close();
   }
 
@@ -301,10 +290,6 @@ export class RedisEngine implements port.Engine {
   #checkOpen(): void {
     if (this.#closing !== undefined) throw new Closed();
   }
-}
-
-function refusedQueue(queue: string): port.SubmitResult {
-  return { ok: false, error: new QueueMissing(queue) };
 }
 
 /** With a queue that is deleted its leases are lost. */

@@ -1,7 +1,7 @@
 /** What the program can be asked for, as it wants its arguments: see `lua/main.ts`. */
 import { briefFailure, type Failure } from "../../domain/failure.ts";
 import type { Body, Payload } from "../../domain/payload.ts";
-import type { ClaimRequest, Ending, Renewal, Settlement, Submission } from "../../engine/port.ts";
+import type { Ending, Renewal, Settlement, Submission } from "../../engine/port.ts";
 
 /** A text, or bytes as base64: replies are text. */
 export function writeBody(body: Body): { readonly form: string; readonly text: string } {
@@ -113,17 +113,9 @@ function briefOf(failure: Failure): string {
   return JSON.stringify(briefFailure(failure));
 }
 
-export function holdArguments(key: string, worker: string, leaseMs: number, waits: boolean): string[] {
-  return ["hold", key, worker, microseconds(leaseMs), waits ? "1" : "0"];
-}
-
-export function claimArguments({ worker, max, leaseMs, patienceMs, items = 1 }: ClaimRequest): string[] {
-  return ["claim", worker, String(max), microseconds(leaseMs), microseconds(patienceMs), String(items)];
-}
-
 /** Longer than any store lives, and still exact. */
 const LONGEST_US = 4e15;
 
-function microseconds(ms: number): string {
+export function microseconds(ms: number): string {
   return String(Math.min(Math.ceil(ms * 1_000), LONGEST_US));
 }

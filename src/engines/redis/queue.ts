@@ -1,15 +1,14 @@
 /** One queue, as this process sees it: its desk, those who wait for it, and when they look by themselves. */
 import { QueueMissing } from "../../domain/errors.ts";
-import type { Clock, Timer } from "../../domain/clock.ts";
+import type { Timer } from "../../domain/clock.ts";
 import type * as port from "../../engine/port.ts";
 import { HeldLeases } from "../../engine/held-leases.ts";
-import type { Wire } from "./client.ts";
 import type { Moment } from "./call.ts";
-import { Desk } from "./desk.ts";
+import { Desk, type DeskParts } from "./desk.ts";
 import { queueNames } from "./names.ts";
 import { type Answer, list, type News, number } from "./replies.ts";
 import { readSubmitted } from "./submitted.ts";
-import { pairs, type SignalListener, type Signals } from "./signals.ts";
+import { pairs, type SignalListener } from "./signals.ts";
 import { Waiting } from "./waiting.ts";
 import { claims, HOLDS, OUTCOMES } from "./waits.ts";
 
@@ -24,14 +23,8 @@ const NO_ARGUMENTS: readonly string[] = [];
 /** After the subscription failed. */
 const LISTEN_AGAIN_MS = 1_000;
 
-export interface QueueParts {
-  readonly name: string;
+export interface QueueParts extends Pick<DeskParts, "name" | "levels" | "nonce" | "wire" | "clock" | "signals"> {
   readonly prefix: string;
-  readonly levels: readonly string[];
-  readonly nonce: string;
-  readonly wire: Wire;
-  readonly clock: Clock;
-  readonly signals: Signals;
   /** It was deleted, by this handle or another. */
   readonly onMissing: (queue: Queue) => void;
 }
@@ -55,7 +48,7 @@ export class Queue implements SignalListener {
   #isClosed = false;
 
   constructor(parts: QueueParts) {
-    const { wire, clock, signals, levels } = parts;
+    const { levels } = parts;
     const { keys, channel } = queueNames(parts.prefix, parts.name, levels.length);
     this.#parts = parts;
     this.#channel = channel;
@@ -63,15 +56,10 @@ export class Queue implements SignalListener {
     this.name = parts.name;
     this.#claims = new Waiting(claims(levels), () => this.desk);
     this.desk = new Desk({
-      wire,
-      clock,
+      ...parts,
       keys,
-      levels,
-      nonce: parts.nonce,
-      publishes: signals.published,
       companions: this.#claims,
       onAnswer: (answer) => this.#answered(answer),
-      queue: parts.name,
       onMissing: (error) => this.#missing(error),
     });
   }
@@ -90,8 +78,10 @@ export class Queue implements SignalListener {
   }
 
   submit(submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
-    const read = (result: unknown, { at }: Moment): readonly port.SubmitResult[] =>
-      readSubmitted(submissions, list(result), at, this.levels);
+    const read = (result: unknown, { at }: Moment): readonly port.SubmitResult[] => {
+      const answers = list(result);
+      return submissions.map((one, index) => readSubmitted(one, answers[index], at, this.levels));
+    };
     return this.desk.ask("a submission", NO_ARGUMENTS, read, { entries: submissions.length, grows: true, submissions });
   }
 
@@ -184,7 +174,7 @@ export class Queue implements SignalListener {
 
   #answered({ dueInUs, news }: Answer): void {
     const { signals, name } = this.#parts;
-    signals.tell(name, news);
+    signals.tell?.(name, news);
     this.hear(signals.published ? { left: news.left } : news);
     this.#wakeIn(dueInUs);
   }

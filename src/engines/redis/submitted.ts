@@ -5,17 +5,13 @@ import { levelOf, list, milliseconds, text, texts } from "./replies.ts";
 
 const NOTHING: readonly string[] = [];
 
-export function readSubmitted(
-  submissions: readonly Submission[],
-  answers: readonly unknown[],
-  at: number,
-  levels: readonly string[],
-): readonly SubmitResult[] {
-  return submissions.map((submission, index) => resultOf(submission, answers[index], at, levels));
-}
-
 /** A number: accepted. A list begins with what else it is. */
-function resultOf(submission: Submission, answer: unknown, now: number, levels: readonly string[]): SubmitResult {
+export function readSubmitted(
+  submission: Submission,
+  answer: unknown,
+  now: number,
+  levels: readonly string[],
+): SubmitResult {
   const { queue, key, level } = submission;
   if (typeof answer === "string") return accepted(submission, answer, now, NOTHING);
   const [mark, ...rest] = list(answer);

@@ -1,7 +1,7 @@
 /** Who can wait on a queue, and for what. */
 import type { ClaimRequest, Grant, HoldRequest, Lease, Outcome, OutcomeRequest } from "../../engine/port.ts";
 import { MOST_GRANTS } from "./desk.ts";
-import { claimArguments, holdArguments } from "./operations.ts";
+import { microseconds } from "./operations.ts";
 import { list, number, readGrants, readOutcome } from "./replies.ts";
 import { type Kind, NOT_YET } from "./waiting.ts";
 
@@ -13,7 +13,10 @@ export function claims(levels: readonly string[]): Kind<ClaimRequest, readonly G
     repeats: true,
     nothing: [],
     // More than a call should carry is taken by the claims after this one.
-    write: (request) => claimArguments({ ...request, max: Math.min(request.max, MOST_GRANTS) }),
+    write: ({ worker, max, leaseMs, patienceMs, items = 1 }) => {
+      const most = String(Math.min(max, MOST_GRANTS));
+      return ["claim", worker, most, microseconds(leaseMs), microseconds(patienceMs), String(items)];
+    },
     read: (result, { queue }, since) => {
       const grants = readGrants(result, queue, levels, since);
       return grants.length > 0 ? grants : NOT_YET;
@@ -28,7 +31,7 @@ export function claims(levels: readonly string[]): Kind<ClaimRequest, readonly G
 export const HOLDS: Kind<HoldRequest, Lease | undefined> = {
   what: "a hold",
   nothing: undefined,
-  write: ({ key, worker, leaseMs }, waits) => holdArguments(key, worker, leaseMs, waits),
+  write: ({ key, worker, leaseMs }, waits) => ["hold", key, worker, microseconds(leaseMs), waits ? "1" : "0"],
   read: (result, { queue, key }, since) => {
     const fence = number(result);
     return fence > 0 ? { queue, key, fence, since, handle: undefined } : NOT_YET;

@@ -74,7 +74,7 @@ export class SqliteEngine implements port.Engine {
     const { signal, lost, ...wish } = request;
     const { queue } = wish;
     if (signal.aborted) return [];
-    const granted = await this.#wait("claim", wish, signal, this.#outside.asleep(queue, true));
+    const granted = await this.#wait("claim", wish, signal, this.#outside.asleep?.(queue, true));
     return granted.grants.map((tuple) => {
       const grant = toGrant(queue, granted, tuple);
       this.#outside.held.add(grant.lease, lost);
@@ -84,7 +84,7 @@ export class SqliteEngine implements port.Engine {
 
   async hold({ signal, lost, ...request }: port.HoldRequest): Promise<port.Lease | undefined> {
     const wish = { ...request, waits: !signal.aborted };
-    const held = await this.#wait("hold", wish, signal, this.#outside.asleep(request.queue, false));
+    const held = await this.#wait("hold", wish, signal, this.#outside.asleep?.(request.queue, false));
     if (held === undefined) return undefined;
     const { since, keyId, fence } = held;
     const { queue, key } = request;
@@ -124,7 +124,7 @@ export class SqliteEngine implements port.Engine {
 
   async outcome({ queue, id, signal }: port.OutcomeRequest): Promise<port.Outcome | undefined> {
     if (signal.aborted) return undefined;
-    return await this.#wait("outcome", { queue, id }, signal, this.#outside.awaiting(queue, id));
+    return await this.#wait("outcome", { queue, id }, signal, this.#outside.awaiting?.(queue, id));
   }
 
   cancel({ queue, id }: port.ItemRequest): Promise<port.CancelResult> {
@@ -165,7 +165,7 @@ export class SqliteEngine implements port.Engine {
   }
 
   async check(): Promise<readonly port.Finding[]> {
-    const [store, outside] = await Promise.all([this.#store.call("check", null), this.#outside.check()]);
+    const [store, outside] = await Promise.all([this.#store.call("check", null), this.#outside.check?.() ?? []]);
     return [...store, ...outside];
   }
 
@@ -181,7 +181,7 @@ export class SqliteEngine implements port.Engine {
   async close(): Promise<void> {
     await this.#locks.close();
     await this.#store.close();
-    await this.#outside.close();
+    await this.#outside.close?.();
   }
 
   /** A call that waits is answered early when its signal fires: with whatever it has got by then. */
@@ -189,7 +189,7 @@ export class SqliteEngine implements port.Engine {
     kind: K,
     request: Requests[K],
     signal: AbortSignal,
-    leave: () => void,
+    leave: (() => void) | undefined,
   ): Promise<Replies[K]> {
     const { number, reply } = this.#store.start(kind, request);
     const abandon = (): void => {
@@ -201,7 +201,7 @@ export class SqliteEngine implements port.Engine {
       return await reply;
     } finally {
       signal.removeEventListener("abort", abandon);
-      leave();
+      leave?.();
     }
   }
 }

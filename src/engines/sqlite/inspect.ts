@@ -99,27 +99,20 @@ export class Inspection {
     const findings: port.Finding[] = [
       { severity: "ok", subject: "SQLite", detail: `version ${version}, schema ${SCHEMA_VERSION}` },
       durability(Number(pragma("synchronous")), String(pragma("journal_mode"))),
+      integrity(String(this.#db.prepare("PRAGMA quick_check(1)").get()?.["quick_check"])),
     ];
-    const warn = (subject: string, detail: string, advice: string): void =>
-      void findings.push({ severity: "warning", subject, detail, advice });
-    const damage = this.#db.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
-    const subject = "Integrity";
-    const advice = "Stop all processes, keep a copy of the file, restore a backup.";
-    if (damage === "ok") findings.push({ severity: "ok", subject, detail: "quick check found no damage" });
-    else findings.push({ severity: "error", subject, detail: String(damage), advice });
+    const severity = "warning";
     const expired = integer(this.#statements.running.get(Math.floor(now.monotonic)) ?? [0], 0);
     if (expired > 0) {
       const detail = `${expired} lease(s) ran out and nobody took them over`;
-      warn("Leases", detail, "Their workers crashed or were stopped. Start a worker; it takes the keys over at once.");
+      const advice = "Their workers crashed or were stopped. Start a worker; it takes the keys over at once.";
+      findings.push({ severity, subject: "Leases", detail, advice });
     }
     const free = Number(pragma("freelist_count"));
     if (free > MANY_FREE_PAGES) {
       const detail = `${free} of ${String(pragma("page_count"))} pages are free`;
-      warn(
-        "Size",
-        detail,
-        "They are reused. To shrink the file, stop all processes and run VACUUM with the sqlite3 command.",
-      );
+      const advice = "They are reused. To shrink the file, stop all processes and run VACUUM with the sqlite3 command.";
+      findings.push({ severity, subject: "Size", detail, advice });
     }
     return findings;
   }
@@ -193,21 +186,20 @@ function stateOf(key: KeyRow): port.KeyReport["state"] {
   }
 }
 
+function integrity(damage: string): port.Finding {
+  const subject = "Integrity";
+  if (damage === "ok") return { severity: "ok", subject, detail: "quick check found no damage" };
+  const advice = "Stop all processes, keep a copy of the file, restore a backup.";
+  return { severity: "error", subject, detail: damage, advice };
+}
+
 /** SQLite's numbers for `PRAGMA synchronous`. */
 function durability(synchronous: number, journal: string): port.Finding {
   const subject = "Durability";
-  if (synchronous >= 2)
-    return {
-      severity: "ok",
-      subject,
-      detail: `synchronous full, journal ${journal}: accepted items survive power loss`,
-    };
-  return {
-    severity: "warning",
-    subject,
-    detail: `synchronous ${synchronous === 1 ? "normal" : "off"}, journal ${journal}: a power loss can lose the last accepted items`,
-    advice: "Leave out ?synchronous=… to get the default, full.",
-  };
+  const setting = `synchronous ${["off", "normal"][synchronous] ?? "full"}, journal ${journal}`;
+  if (synchronous >= 2) return { severity: "ok", subject, detail: `${setting}: accepted items survive power loss` };
+  const advice = "Leave out ?synchronous=… to get the default, full.";
+  return { severity: "warning", subject, detail: `${setting}: a power loss can lose the last accepted items`, advice };
 }
 
 function prepare(sql: Sql) {

@@ -8,12 +8,12 @@ export interface Outside {
   /** Leases whose holders are told when they are lost. */
   readonly held: HeldLeases;
   /** From now on somebody here sleeps until the queue has work, or a key to hold. Returns what ends that. */
-  asleep(queue: string, isClaim: boolean): () => void;
+  asleep?(queue: string, isClaim: boolean): () => void;
   /** From now on somebody here wants to know how the item ends. */
-  awaiting(queue: string, id: string): () => void;
+  awaiting?(queue: string, id: string): () => void;
   /** What an operator should know of it. */
-  check(): Promise<readonly Finding[]>;
-  close(): Promise<void>;
+  check?(): Promise<readonly Finding[]>;
+  close?(): Promise<void>;
 }
 
 /**
@@ -39,21 +39,6 @@ export class OwnOutside implements Outside {
     };
     link.onLosses = () => void this.#ask();
   }
-
-  asleep(): () => void {
-    return () => undefined;
-  }
-
-  awaiting(): () => void {
-    return () => undefined;
-  }
-
-  /** It has no parts that could fail on their own. */
-  async check(): Promise<readonly Finding[]> {
-    return [];
-  }
-
-  async close(): Promise<void> {}
 
   /** One question for many rings; those that come while it is asked lead to one more. */
   async #ask(): Promise<void> {

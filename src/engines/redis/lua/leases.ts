@@ -3,8 +3,13 @@ import { DUE_AT_A_TIME, KEPT_US, REPAIR_US } from "./bounds.ts";
 /** Leases: how they begin, are compared, moved and ended, and what happens because time passes. */
 export const LEASES: string = String.raw`
 function F.beginLease(name, k, worker, leaseUs)
-  k.state, k.fence, k.deadline, k.worker, k.since = 'leased', F.nextNumber(), now + leaseUs, worker, now
+  k.state, k.fence, k.worker, k.since = 'leased', F.nextNumber(), worker, now
   k.progress, k.cancel, k.asked = false, false, ARGV[4]
+  F.extend(name, k, leaseUs)
+end
+
+function F.extend(name, k, leaseUs)
+  k.deadline = now + leaseUs
   C.leases[name] = k.deadline
   if k.deadline < S.dueFrom then S.dueFrom = k.deadline end
   F.save(name)
@@ -134,11 +139,8 @@ end
 function F.renew(name, k, at, isNew)
   local progress = ARGV[at + 1]
   if isNew ~= nil then F.uncover(k) end
-  k.deadline = now + tonumber(ARGV[at])
-  C.leases[name] = k.deadline
-  if k.deadline < S.dueFrom then S.dueFrom = k.deadline end
   if progress ~= '' then k.progress = tonumber(progress) end
-  F.save(name)
+  F.extend(name, k, tonumber(ARGV[at]))
   return k.cancel and 2 or 1
 end
 
