@@ -2,7 +2,18 @@ import { MOST_ENTRIES } from "./desk.ts";
 import { together } from "./together.ts";
 
 /** Entries of several queues, each with those of its own queue, in pieces that do not keep the server for long. Results in the order of the entries. */
-export async function inPieces<T extends { readonly queue: string }, R>(
+export function inPieces<T extends { readonly queue: string }, R>(
+  entries: readonly T[],
+  work: (queue: string, some: readonly T[]) => Promise<readonly R[]>,
+): Promise<readonly R[]> {
+  const [first] = entries;
+  if (first === undefined) return Promise.resolve([]);
+  // Nearly always there is one piece; to split it costs as much as to submit an item.
+  const isOne = entries.length <= MOST_ENTRIES && entries.every(({ queue }) => queue === first.queue);
+  return isOne ? work(first.queue, entries) : inSeveral(entries, work);
+}
+
+async function inSeveral<T extends { readonly queue: string }, R>(
   entries: readonly T[],
   work: (queue: string, some: readonly T[]) => Promise<readonly R[]>,
 ): Promise<readonly R[]> {

@@ -1,6 +1,6 @@
 /** What became of submissions, as the port says it. */
-import { type BatonError, InvalidInput, KeyBusy, KeyFull, QueueFull } from "../../domain/errors.ts";
 import type { Submission, SubmitResult } from "../../engine/port.ts";
+import { refusalOf } from "../../engine/submissions.ts";
 import { levelOf, list, milliseconds, text, texts } from "./replies.ts";
 
 const NOTHING: readonly string[] = [];
@@ -12,7 +12,6 @@ export function readSubmitted(
   now: number,
   levels: readonly string[],
 ): SubmitResult {
-  const { queue, key, level } = submission;
   if (typeof answer === "string") return accepted(submission, answer, now, NOTHING);
   const [mark, ...rest] = list(answer);
   switch (mark) {
@@ -24,20 +23,15 @@ export function readSubmitted(
       return { ok: true, accepted: { ...found, duplicate: true, replaced: NOTHING } };
     }
     case "KEY_BUSY":
-      return refused(new KeyBusy(queue, key));
     case "KEY_FULL":
-      return refused(new KeyFull(queue, key, submission.keyLimit));
     case "QUEUE_FULL":
-      return refused(new QueueFull(queue, submission.queueLimit));
+    case "LEVEL":
+      return { ok: false, error: refusalOf(submission, mark, levels) };
     default:
-      return refused(new InvalidInput("level", level, `one of ${levels.join(", ")}`));
+      throw new TypeError("Redis answered to a submission with something else than what became of it.");
   }
 }
 
 function accepted({ id, key, level }: Submission, seq: string, at: number, replaced: readonly string[]): SubmitResult {
   return { ok: true, accepted: { id: id ?? `@${seq}`, key, level, at, duplicate: false, replaced } };
-}
-
-function refused(error: BatonError): SubmitResult {
-  return { ok: false, error };
 }

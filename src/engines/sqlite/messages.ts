@@ -1,6 +1,7 @@
 import type { Instant } from "../../domain/clock.ts";
 import type { Body } from "../../domain/payload.ts";
 import type * as port from "../../engine/port.ts";
+import type { RefusalCode } from "../../engine/submissions.ts";
 import type { ErrorCode, QueueContents } from "../../domain/errors.ts";
 import type { Cell } from "../../locks/register.ts";
 import type { LostLease } from "../../wake/wake.ts";
@@ -60,7 +61,7 @@ export type SettleTuple = readonly [...LeaseTuple, ending?: port.Ending | undefi
 /** The id of what is done without a result, or anything. */
 export type EndedEntry = string | port.EndedItem;
 
-export type RefusalTuple = readonly [code: "KEY_BUSY" | "KEY_FULL" | "QUEUE_FULL" | "LEVEL" | "QUEUE", detail: string];
+export type RefusalTuple = readonly [code: RefusalCode, levels: readonly string[]];
 
 /** Of those behind the first item of a run nothing else has to be said: they are of its key and level, and were never tried. */
 export type GrantTuple = readonly [

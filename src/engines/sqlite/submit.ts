@@ -14,7 +14,7 @@ interface Destination {
 
 /** Accepts a group of items that share their terms. */
 export function submitGroup(parts: Parts, [terms, entries]: SubmitGroup): readonly SubmitAnswer[] {
-  if (!parts.tx.queues.has(terms.queue)) return entries.map(() => ["QUEUE", ""]);
+  if (!parts.tx.queues.has(terms.queue)) return entries.map(() => ["QUEUE", []]);
   const queue = parts.tx.queues.find(terms.queue);
   const level = queue.levels.indexOf(terms.level);
   const to = { queue, level, terms };
@@ -29,13 +29,13 @@ function submit(parts: Parts, to: Destination, entry: SubmitEntry): SubmitAnswer
   const [name, body, id, headers] = entry;
   const first = id === undefined ? undefined : receipts.get(queue, id, tx.wall);
   if (id !== undefined && first !== undefined) return accepted(queue, { ...first, id });
-  if (level === -1) return ["LEVEL", queue.levels.join(", ")];
+  if (level === -1) return ["LEVEL", queue.levels];
   let key = tx.keys.find(queue.id, name);
-  if (mode === "strict" && key !== undefined && isBusy(key)) return ["KEY_BUSY", ""];
+  if (mode === "strict" && key !== undefined && isBusy(key)) return ["KEY_BUSY", []];
   const size = key === undefined ? 0 : key.waiting + key.delayed;
-  if (mode === "fifo" && size >= terms.keyLimit) return ["KEY_FULL", ""];
+  if (mode === "fifo" && size >= terms.keyLimit) return ["KEY_FULL", []];
   const replaces = mode === "latest" && key !== undefined && size >= key.covered;
-  if (!replaces && waitingIn(queue) >= terms.queueLimit) return ["QUEUE_FULL", ""];
+  if (!replaces && waitingIn(queue) >= terms.queueLimit) return ["QUEUE_FULL", []];
   const replaced = replaces && key !== undefined ? replaceWaiting(parts, to, key) : undefined;
   key ??= tx.makeKey(queue, name);
 
