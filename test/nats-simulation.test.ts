@@ -7,7 +7,7 @@ import { PLANTED_BUGS } from "./nats-simulation/planted.ts";
 import { runInThreads } from "./nats-simulation/pool.ts";
 import { describeFailure, describeTotals } from "./nats-simulation/report.ts";
 import { runPlans, runSeeds, traceSeed } from "./nats-simulation/run.ts";
-import { BRIEF_SCRIPTS, SCRIPTS, spread, SWEEPS } from "./nats-simulation/scripts.ts";
+import { PLAIN_SCRIPTS, SCRIPTS, spread, SWEEPS } from "./nats-simulation/scripts.ts";
 import { Random } from "./kit/random.ts";
 import { countImmediates } from "./simulation/turns.ts";
 
@@ -56,7 +56,7 @@ describe("simulation of the NATS engine", () => {
     }
   });
 
-  for (const { name, plans } of [...SCRIPTS, ...BRIEF_SCRIPTS]) {
+  for (const { name, plans } of [...SCRIPTS, ...PLAIN_SCRIPTS]) {
     test(name, async (context) => {
       const first = drawn.between(0, SCRIPTED_AT_A_TIME - 1);
       context.diagnostic(`one in ${SCRIPTED_AT_A_TIME}, from number ${first + 1} on, BATON_SEED=${DRAWN_BY}`);

@@ -15,7 +15,7 @@ export async function openNatsStore(sync: "default" | "always"): Promise<Store> 
     const { pid } = server;
     const forget = signalToo({ kill: () => process.kill(pid, "SIGKILL") });
     return {
-      location: server.url,
+      location: sync === "always" ? `${server.url}?sync=always` : server.url,
       rest: () => Promise.resolve(),
       serverMemory: () => memoryOf(pid),
       async drop() {

@@ -195,8 +195,6 @@ export interface ClaimRequest {
   /** So long at most until the signal fires, where that is known: what an engine leaves waiting at its store ends a little before. */
   readonly waitMs?: number;
   readonly lost?: LostListener;
-  /** An item that was begun must not begin again: nothing is handed out to this worker before it asks, nor begun before the store knows of it. */
-  readonly once?: boolean;
   /** The most items of a run. Left out: one. */
   readonly items?: number;
 }

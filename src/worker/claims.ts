@@ -27,8 +27,6 @@ export interface Wanted {
   readonly max: number;
   /** Of a run. */
   readonly items: number;
-  /** The engine is to start nothing in this worker's name that was not asked for. */
-  readonly once: boolean;
 }
 
 export interface ClaimsSettings {
@@ -89,7 +87,7 @@ export class Claims {
 
   /** @param onAsked called when the claim is under way */
   async ask(wanted: Wanted, onAsked: () => void): Promise<void> {
-    const { max, items, once } = wanted;
+    const { max, items } = wanted;
     const { engine, granted, lost, outages, again } = this.#parts;
     const { queue, name: worker, leaseMs, patienceMs } = this.#settings;
     this.#out += 1;
@@ -101,7 +99,7 @@ export class Claims {
     };
     try {
       const { signal } = this.#calling;
-      const asking = engine.claim({ queue, worker, max, items, leaseMs, patienceMs, signal, lost, once });
+      const asking = engine.claim({ queue, worker, max, items, leaseMs, patienceMs, signal, lost });
       onAsked();
       const grants = await asking;
       if (grants.length > 0) {

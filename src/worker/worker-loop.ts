@@ -199,13 +199,11 @@ export class WorkerLoop implements Resident {
     // Prefetched keys are asked for by the half, not one by one.
     if (free <= 0 || (slots <= 0 && free < ahead / 2) || !this.#claims.mayAsk(free >= SETTLE_EARLY)) return;
     const items = this.#items;
-    // While keys are taken ahead here, no engine is to do so as well.
-    const once = isOnlyTry || ahead > 0;
     const onAsked = (): void => {
       this.#onAsked?.();
       this.#onAsked = undefined;
     };
-    this.#track(this.#claims.ask({ max: free, items, once }, onAsked));
+    this.#track(this.#claims.ask({ max: free, items }, onAsked));
   }
 
   /** Those that nothing is kept or asked for. */

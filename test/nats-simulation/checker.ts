@@ -2,8 +2,6 @@
 import type { Happening, LastWords, RunEnding } from "./history.ts";
 import { isCalm, type Plan } from "./plan.ts";
 
-/** A worker may go on with what it had taken of a key for so long, before it hears of something more urgent. */
-const TAKEN_AHEAD_MS = 87;
 /** Leases end by whichever clock is ahead, and the wall's counts whole milliseconds. */
 const PRECISION_MS = 1;
 
@@ -66,8 +64,6 @@ interface Life {
   mayEndAt: number;
   /** Leases under which it had ended when the next item of their runs began. */
   readonly endedUnder: Set<number>;
-  /** Who said that it is done, and from when until when it was not known that the lease was lost before that was written. */
-  readonly lost: { readonly process: string; readonly at: number; readonly until: number }[];
   yielded: boolean;
 }
 
@@ -137,7 +133,7 @@ class Checker {
         case "submit": {
           const submitted: Submitted = { call: one, repliedAt: Infinity, result: "open", id: one.id };
           this.#submissions.set(one.call, submitted);
-          const nothing = { grants: [], ends: [], mayEndAt: Infinity, endedUnder: new Set<number>(), lost: [] };
+          const nothing = { grants: [], ends: [], mayEndAt: Infinity, endedUnder: new Set<number>() };
           this.#lives.set(one.token, { submitted, ...nothing, yielded: false });
           break;
         }
@@ -227,13 +223,11 @@ class Checker {
       const names = new Set([life.submitted.id, ...life.grants.map(({ id }) => id)]);
       for (const id of names) if (id !== undefined) byId.set(id, [...(byId.get(id) ?? []), life]);
     }
-    for (const { grant, calls } of this.#leases.values()) {
+    for (const { calls } of this.#leases.values()) {
       this.#readEndsOfRun(calls);
-      for (const { type, at, token, ending = "", result, repliedAt } of calls) {
+      for (const { type, at, token, ending = "", result } of calls) {
         const life = token === undefined ? undefined : this.#lives.get(token);
         if (life === undefined) continue;
-        if (type === "settle" && ending === "done" && result === "lost")
-          life.lost.push({ process: grant.process, at, until: Math.min(repliedAt, at + TAKEN_AHEAD_MS) });
         if (type !== "settle" || result === "lost") continue;
         if (["done", "dead", "cancelled"].includes(ending)) {
           if (result === "settled") life.ends.push({ at, how: ending });
@@ -459,13 +453,8 @@ class Checker {
         for (const grant of grants) {
           // Once ended, whatever comes again is a duplicate, and counted as such.
           if (ends.some(({ at }) => at < grant.at) || endedAt <= grant.at) continue;
-          // What its worker began before it was written that it is done, was lost together with it, and comes again after it.
-          const isAhead = ({ process, at, until }: Life["lost"][number]): boolean =>
-            process === grant.process && at <= grant.at && grant.at <= until;
-          if (life.lost.some(isAhead) || life.endedUnder.has(grant.lease)) continue;
-          // What had been taken of the key may go on for a moment.
-          const arrivedBy =
-            theirs.call.level === mine.call.level ? mine.call.at : this.#lastSettle(grant) - TAKEN_AHEAD_MS;
+          if (life.endedUnder.has(grant.lease)) continue;
+          const arrivedBy = theirs.call.level === mine.call.level ? mine.call.at : this.#lastSettle(grant);
           if (theirs.repliedAt >= arrivedBy) continue;
           this.#say(
             "G5",

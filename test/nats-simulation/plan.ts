@@ -73,8 +73,8 @@ export interface Plan {
   readonly wallShiftMs: number;
   readonly troubleMs: number;
   readonly rates: LineRates;
-  /** Leases of plain items are brief, from the first on. */
-  readonly brief: boolean;
+  /** Items of which nothing is remembered, on keys that were idle for a while; and renewals that are under way when an item ends. */
+  readonly plain: boolean;
   /** Writes go in batches, from the first on. */
   readonly together: boolean;
   /** Of handlers: neither renew nor care. */
@@ -120,7 +120,7 @@ export function drawPlan(seed: number): Plan {
     troubleMs,
     rates: calm ? { ...CALM_RATES, slowestMs: random.pick([0.5, 1, 5]) } : drawRates(random.fork(), leaseMs),
     careless: calm ? 0 : random.pick([0, 0.1, 0.3]),
-    brief: false,
+    plain: false,
     together: seed % 3 === 0,
     deeds: drawDeeds(random.fork(), keys, leaseMs, troubleMs),
     faults: calm ? [] : drawFaults(random.fork(), leaseMs, troubleMs),
@@ -132,7 +132,7 @@ export function drawPlan(seed: number): Plan {
   const fresh = keys.flatMap((key) => Array.from({ length: NEW_KEYS }, (_, time) => key + time));
   const deeds = plan.deeds.map((deed) => plainer(deed, troubleMs));
   const runs = seed % 8 === 6 ? 4 : 1;
-  return { ...plan, runs, brief: true, keys: [...keys, ...fresh], deeds };
+  return { ...plan, runs, plain: true, keys: [...keys, ...fresh], deeds };
 }
 
 /** Several items of a key and level, one behind the other, that take little time. */
@@ -147,10 +147,10 @@ function denser({ at, process, what }: Timed<Deed>): Timed<Deed> {
 
 /** Than the handlers of other plans. */
 const QUICKER = 5;
-/** How often, in one run, all keys are new ones: only a key that was idle for a while has brief leases. */
+/** How often, in one run, all keys are new ones. */
 const NEW_KEYS = 6;
 
-/** Of what has brief leases there is to be enough. */
+/** The same with plain items, on keys that nobody has used yet. */
 function plainer({ at, process, what }: Timed<Deed>, troubleMs: number): Timed<Deed> {
   const fresh = (key: string): string => `${key}${Math.floor((at / troubleMs) * NEW_KEYS)}`;
   const plain = (item: ItemPlan): ItemPlan =>

@@ -55,11 +55,6 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     make: () => ({ wire: (wire) => new ChangedWire(wire, hastyLapse) }),
   },
   {
-    name: "whoever is about to change a key that somebody has for a moment knocks elsewhere",
-    breaks: ["G4", "once"],
-    make: () => ({ wire: (wire) => new ChangedWire(wire, knockElsewhere) }),
-  },
-  {
     name: "a lost lease is settled all the same",
     breaks: ["G2", "once"],
     make: () => ({ engine: (engine) => alwaysSettled(engine) }),
@@ -147,10 +142,6 @@ function swallowBeats(outgoing: Outgoing): ReturnType<Change> {
   return beat <= 1 ? outgoing : { answer: JSON.stringify({ stream: "baton", seq: 1 }) };
 }
 
-function knockElsewhere(outgoing: Outgoing): ReturnType<Change> {
-  return /\.q\.\w+\.n\./.test(outgoing.subject) ? { ...outgoing, subject: `${outgoing.subject}x` } : outgoing;
-}
-
 function hastyLapse(outgoing: Outgoing): ReturnType<Change> {
   if (!outgoing.subject.includes(".c.session.")) return outgoing;
   const line = JSON.parse(String(outgoing.data)) as { readonly lapse: number };
@@ -178,7 +169,7 @@ function alwaysSettled(engine: Engine): Engine {
       if (name === "settle") {
         return async (settlements: readonly Settlement[]): Promise<readonly SettleResult[]> => {
           const results = await target.settle(settlements);
-          return results.map(() => "settled");
+          return results.map((result) => (result === "lost" ? "settled" : result));
         };
       }
       const value: unknown = Reflect.get(target, name);

@@ -20,7 +20,6 @@ export interface ProcessParts {
   readonly random: Random;
   readonly faults: LineFaults;
   readonly replicas: number;
-  readonly brief: boolean;
   readonly together: boolean;
   readonly wallShiftMs: number;
   readonly plant: Plant | undefined;
@@ -40,7 +39,7 @@ export class NatsProcess {
   /** Handlers that work, or believe so. */
   busy = 0;
 
-  constructor({ name, time, server, random, faults, replicas, brief, together, wallShiftMs, plant }: ProcessParts) {
+  constructor({ name, time, server, random, faults, replicas, together, wallShiftMs, plant }: ProcessParts) {
     this.name = name;
     this.random = random;
     this.#time = time;
@@ -54,9 +53,8 @@ export class NatsProcess {
       clock: this.clock,
       name: `${name}abcdefghijklmno`,
       random: () => random.next(),
-      options: { replicas },
-      ...(brief ? { briefAfter: 0 } : {}),
-      putTogether: together,
+      options: { replicas, ...(together ? { sync: "always" } : {}) },
+      fewestTogether: 1,
     });
     this.engine = plant?.engine?.(engine) ?? engine;
   }

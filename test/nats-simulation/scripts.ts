@@ -55,7 +55,7 @@ function plan(deeds: readonly Timed<Deed>[], more: Partial<Plan> = {}): Plan {
     troubleMs: 1_500,
     rates: { ...CALM_RATES, slowestMs: LINE_MS },
     careless: 0,
-    brief: false,
+    plain: false,
     together: false,
     deeds,
     faults: [],
@@ -276,14 +276,14 @@ export const SCRIPTS: readonly Script[] = [
 ];
 
 /** A worker that has begun; its item for `a` starts by a delivery, and is done in a moment. */
-const BRIEF: Partial<Plan> = { brief: true, processes: [1, 0, 0], keys: ["a", "b", "c", "d"] };
+const PLAIN: Partial<Plan> = { plain: true, processes: [1, 0, 0], keys: ["a", "b", "c", "d"] };
 const SOON: readonly Timed<Deed>[] = [submit(AT, 2, item("a", 1, LIGHT), item("b", 1, LIGHT))];
 
-export const BRIEF_SCRIPTS: readonly Script[] = [
+export const PLAIN_SCRIPTS: readonly Script[] = [
   {
-    name: "an item comes to a key whose brief lease ends",
+    name: "an item comes to a key whose lease ends",
     plans: moved(AT, AT + 60, (at) =>
-      plan([...SOON, submit(at, 1, item("a", 1, LIGHT)), submit(at, 2, item("b", 0, LIGHT))], BRIEF),
+      plan([...SOON, submit(at, 1, item("a", 1, LIGHT)), submit(at, 2, item("b", 0, LIGHT))], PLAIN),
     ),
   },
   {
@@ -296,7 +296,7 @@ export const BRIEF_SCRIPTS: readonly Script[] = [
           { at: at + 1, process: 2, what: { type: "pause", key: "b", forMs: 5 } },
           { at: at + 2, process: 2, what: { type: "cancel", pick: 0.6 } },
         ],
-        BRIEF,
+        PLAIN,
       ),
     ),
   },
@@ -304,7 +304,7 @@ export const BRIEF_SCRIPTS: readonly Script[] = [
     name: "whoever has such a key is stopped, and comes back after somebody else has it",
     plans: moved(AT, AT + 40, (at) =>
       plan([...SOON, submit(AT + LEASE_MS, 2, item("a", 1, LIGHT))], {
-        ...BRIEF,
+        ...PLAIN,
         processes: [1, 1, 0],
         careless: 1,
         faults: [fault(at, 0, { type: "stop", forMs: LEASE_MS * 2.5 })],
@@ -315,7 +315,7 @@ export const BRIEF_SCRIPTS: readonly Script[] = [
     name: "the same, but only for a while: it is delivered to others meanwhile",
     plans: moved(AT, AT + 40, (at) =>
       plan([...SOON, submit(AT + 1_200, 2, item("a", 1, LIGHT))], {
-        ...BRIEF,
+        ...PLAIN,
         leaseMs: 3_000,
         processes: [1, 1, 0],
         faults: [fault(at, 0, { type: "stop", forMs: 1_500 })],
@@ -323,22 +323,22 @@ export const BRIEF_SCRIPTS: readonly Script[] = [
     ),
   },
   {
-    name: "an item ends at the moment at which its brief lease becomes an ordinary one",
+    name: "an item ends when others come to its key",
     plans: moved(0, 60, (step) =>
       plan(
         [
           submit(AT, 2, item("a", 1, { ...LIGHT, leases: 0.25 + step / 200 })),
           submit(AT + 250 + step * 3, 1, item("a", 1, LIGHT)),
         ],
-        { ...BRIEF, leaseMs: 1_000 },
+        { ...PLAIN, leaseMs: 1_000 },
       ),
     ),
   },
   {
-    name: "the connection is away while the end of a brief lease is on its way, for longer than anybody remembers a knock",
+    name: "the connection is away for long while the end of a lease is on its way",
     plans: moved(AT, AT + 40, (at) =>
       plan(SOON, {
-        ...BRIEF,
+        ...PLAIN,
         processes: [1, 1, 0],
         troubleMs: 9_000,
         faults: [fault(at, 0, { type: "cut", forMs: 8_000, clientNoticesMs: 0, serverNoticesMs: 0 })],
@@ -346,10 +346,10 @@ export const BRIEF_SCRIPTS: readonly Script[] = [
     ),
   },
   {
-    name: "the server starts again and has forgotten acknowledgements by which brief leases ended",
+    name: "the server starts again and has forgotten acknowledgements",
     plans: moved(AT, AT + 60, (at) =>
       plan([...SOON, submit(at + 20, 1, item("a", 1, LIGHT)), submit(at + 25, 2, item("b", 1, LIGHT))], {
-        ...BRIEF,
+        ...PLAIN,
         processes: [1, 1, 0],
         faults: [fault(at, 0, { type: "restart", downMs: 5, forgetAcksMs: 100, inWrite: false })],
       }),
@@ -428,7 +428,7 @@ const RUNS: Partial<Plan> = {
 
 /** Items that come while others of their keys are in work for a moment, just done, or cleared away. */
 const SHORT: Partial<Plan> = {
-  ...BRIEF,
+  ...PLAIN,
   processes: [1, 1, 0],
   deeds: [
     ...SOON,
@@ -479,11 +479,11 @@ export const SWEEPS: readonly Sweep[] = [
   ),
   sweep("the reply to any of its requests is lost there", "from server", isReply, "lose", LIVELY),
   ...(["kill before", "kill after", "cut", "stop"] as const).map((does) =>
-    sweep(`where leases are brief, any of its messages: ${does}`, "to server", isAnything, does, SHORT),
+    sweep(`where items take a moment, any of its messages: ${does}`, "to server", isAnything, does, SHORT),
   ),
   // Whoever brings the next item to such a key.
   ...(["kill before", "kill after", "cut", "stop"] as const).map((does) =>
-    sweep(`where leases are brief, any message of a submitter: ${does}`, "to server", isAnything, does, SHORT, "p3"),
+    sweep(`where items take a moment, any message of a submitter: ${does}`, "to server", isAnything, does, SHORT, "p3"),
   ),
 ];
 

@@ -1,7 +1,7 @@
 /** A worker without mercy: claims, renews or forgets to, settles in time or much too late, and writes down every answer. */
 import { elapsedMs } from "../../src/domain/clock.ts";
 import { BatonError, OutcomeUnknown } from "../../src/domain/errors.ts";
-import type { EndedItem, Ending, Grant, Item, Lease } from "../../src/engine/port.ts";
+import type { EndedItem, Ending, Grant, Item, Lease, NextRequest, SettleResult } from "../../src/engine/port.ts";
 import { bodyText } from "../../src/domain/payload.ts";
 import type { RunEnding } from "./history.ts";
 import type { ItemPlan } from "./plan.ts";
@@ -22,6 +22,7 @@ interface Report {
   readonly token?: number;
   readonly ended: readonly EndedBefore[];
   readonly ending: Ending;
+  readonly next?: NextRequest;
 }
 
 export class SimulatedWorker {
@@ -141,7 +142,7 @@ export class SimulatedWorker {
       }
     }
     if (!careless && elapsedMs(clock, since) > leaseMs * 0.9) return undefined;
-    if (this.#stage.plan.brief && !careless && random.chance(0.5)) await this.#renewMeanwhile(lease);
+    if (this.#stage.plan.plain && !careless && random.chance(0.5)) await this.#renewMeanwhile(lease);
     const ending = endingOf(plan, attempt, !this.#stage.calm && random.chance(0.5));
     return { ending: cancelled ? { type: "cancelled" } : ending, since };
   }
@@ -183,8 +184,16 @@ export class SimulatedWorker {
   }
 
   async #settle(number: number, lease: Lease, report: Report): Promise<void> {
-    for (let tries = this.#process.random.between(1, 3); tries > 0; tries -= 1) {
-      if ((await settleOnce(this.#stage, this.#process, number, lease, report)) !== "unknown") return;
+    const { random, name: worker } = this.#process;
+    const { leaseMs, runs: items } = this.#stage.plan;
+    const { type } = report.ending;
+    const mayGoOn = type !== "retry" && type !== "release" && random.chance(0.5);
+    const wish = mayGoOn ? { ...report, next: { worker, leaseMs, items } } : report;
+    for (let tries = random.between(1, 3); tries > 0; tries -= 1) {
+      const result = await settleOnce(this.#stage, this.#process, number, lease, wish);
+      if (result === "unknown") continue;
+      if (typeof result === "object") this.#begin(result);
+      return;
     }
   }
 }
@@ -194,18 +203,18 @@ export async function settleOnce(
   process: NatsProcess,
   number: number,
   lease: Lease,
-  { token, ended, ending }: Report,
-): Promise<"settled" | "lost" | "unknown"> {
+  { token, ended, ending, next }: Report,
+): Promise<SettleResult | "unknown"> {
   const { key } = lease;
   const call = stage.nextCall();
   const yields = ending.type === "retry" && ending.place === "yield";
   stage.log({ type: "settle", call, lease: number, key, token, ended, ending: ending.type, yields });
   try {
     const told = ended.length === 0 ? {} : { ended };
-    const [answer] = await process.engine.settle([{ lease, ending, ...told }]);
-    const result = answer === "settled" ? "settled" : "lost";
-    stage.log({ type: "settled", call, lease: number, key, result });
-    return result;
+    const wish = next === undefined ? {} : { next };
+    const [answer = "lost"] = await process.engine.settle([{ lease, ending, ...told, ...wish }]);
+    stage.log({ type: "settled", call, lease: number, key, result: answer === "lost" ? "lost" : "settled" });
+    return answer;
   } catch (error) {
     stage.log({ type: "settled", call, lease: number, key, result: "unknown" });
     mustBeUnknown(error);

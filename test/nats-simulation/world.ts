@@ -160,7 +160,6 @@ export class World implements Stage {
       random,
       faults,
       replicas: this.plan.replicas,
-      brief: this.plan.brief,
       together: this.plan.together,
       wallShiftMs: this.plan.wallShiftMs === 0 ? 0 : random.between(-this.plan.wallShiftMs, this.plan.wallShiftMs),
       plant: this.#plant,

@@ -7,9 +7,10 @@ import { ask } from "../../servers/nats-probe.ts";
 import { systemClock } from "../../src/domain/clock.ts";
 import { wireOf } from "../../src/engines/nats/connection.ts";
 import { NatsEngine } from "../../src/engines/nats/engine.ts";
+import type { Grant } from "../../src/engine/port.ts";
 import { openNatsUrl } from "../../src/engines/nats/index.ts";
 import type { Wire } from "../../src/engines/nats/wire.ts";
-import { type Baton, OutcomeUnknown, type Queue } from "../../src/index.ts";
+import { type Baton, BatonError, OutcomeUnknown, type Queue } from "../../src/index.ts";
 import { claim, entry } from "../cars.ts";
 import { Lateness } from "../kit/lateness.ts";
 import { until } from "../kit/until.ts";
@@ -206,23 +207,35 @@ describe("a stream that somebody deletes is made anew by those who use its queue
     context.diagnostic(`told after ${ms.toFixed(0)} ms`);
   });
 
-  test("though the server tells nobody that the pulls which stood there are gone", TIMEOUT, async (context) => {
-    const { desk, server } = await NatsDesk.withServer(context);
-    const wire = wireOf(await connectNats({ servers: [server.url] }), true);
-    const deaf: Wire = {
-      ...wire,
-      subscribe: (subject, receive) =>
-        wire.subscribe(subject, (delivery) => delivery.status !== 409 && receive(delivery)),
-    };
-    const worker = new NatsEngine({ wire: deaf, clock: systemClock, random: Math.random });
-    context.after(() => worker.close());
-    await worker.declare({ queue: "cars" });
-    const waiting = worker.claim({ ...claim, signal: AbortSignal.timeout(PATIENCE_MS) });
-    await untilPulled(server.port);
-    await ask(server.port, "$JS.API.STREAM.DELETE.baton-cars");
-    await (await desk.connect()).queue<number>("cars").submit("car1", 1);
-    assert.equal((await waiting)[0]?.item.key, "car1");
-  });
+  test(
+    "and who waits hears of it, though the server tells nobody that the pulls which stood there are gone",
+    TIMEOUT,
+    async (context) => {
+      const { desk, server } = await NatsDesk.withServer(context);
+      const wire = wireOf(await connectNats({ servers: [server.url] }), true);
+      const deaf: Wire = {
+        ...wire,
+        subscribe: (subject, receive) =>
+          wire.subscribe(subject, (delivery) => delivery.status !== 409 && receive(delivery)),
+      };
+      const worker = new NatsEngine({ wire: deaf, clock: systemClock, random: Math.random });
+      context.after(() => worker.close());
+      await worker.declare({ queue: "cars" });
+      const asked = (): Promise<readonly Grant[]> =>
+        worker.claim({ ...claim, signal: AbortSignal.timeout(PATIENCE_MS) });
+      // It hears that there is no stream, or that there is another one.
+      const waiting = asked().catch(async (error: unknown) => {
+        assert.ok(error instanceof BatonError && error.code === "QUEUE_MISSING", String(error));
+        await worker.declare({ queue: "cars" });
+        return await asked();
+      });
+      await untilPulled(server.port);
+      await ask(server.port, "$JS.API.STREAM.DELETE.baton-cars");
+      await (await desk.connect()).queue<number>("cars").submit("car1", 1);
+      const [grant] = await waiting;
+      assert.equal(grant?.item.key, "car1");
+    },
+  );
 
   test("by whoever submits, if nobody works", TIMEOUT, async (context) => {
     const { desk, server } = await NatsDesk.withServer(context);
@@ -299,7 +312,9 @@ describe("a stream that somebody deletes is made anew by those who use its queue
     const receipt = await cars.submit("car1", 1, { id: "one" });
     const waiting = refusal(receipt.outcome());
     await ask(server.port, "$JS.API.STREAM.DELETE.baton-cars");
-    const { code, message } = await waiting;
+    assert.equal((await waiting).code, "QUEUE_MISSING");
+    await cars.submit("car2", 2);
+    const { code, message } = await refusal(receipt.outcome());
     assert.equal(code, "STORE_CORRUPT");
     assert.match(message, /Item one is gone: somebody deleted the stream of queue cars.*another id/);
   });

@@ -1,9 +1,8 @@
-/** Writes that go together, amid faults. When they do so by themselves is a matter of the disk: `pace.test.ts`. */
+/** Writes that go together, amid faults. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { ask } from "../../servers/nats-probe.ts";
-import { systemClock } from "../../src/domain/clock.ts";
 import { openConnection, wireOf } from "../../src/engines/nats/connection.ts";
 import { NatsEngine } from "../../src/engines/nats/engine.ts";
 import { type Baton, connect } from "../../src/index.ts";
@@ -14,12 +13,12 @@ const LANES = 128;
 const KILLS = 3;
 const BETWEEN_MS = 400;
 
-/** One whose writes go together from the first on. */
+/** One whose writes go together. */
 async function open(context: TestContext, url: string): Promise<Baton> {
   const connection = await openConnection({ servers: [url] });
   context.after(() => connection.close());
   const wire = wireOf(connection, true);
-  return await connect(new NatsEngine({ wire, clock: systemClock, random: Math.random, putTogether: true }));
+  return await connect(new NatsEngine({ wire, random: Math.random, options: { sync: "always" } }));
 }
 
 /** Submits with so many in flight until it is over; gives what was accepted. */

@@ -14,8 +14,6 @@ const store: Store = {
   open: async () => memory.connect(),
   isOrdered: true,
   comesWhenAsked: false,
-  startsAhead: false,
-  asksOnce: false,
   looseTimes: [],
   unitMs: 400,
   lateMs: 30,

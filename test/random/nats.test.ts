@@ -16,8 +16,6 @@ const store: Store = {
   open: () => natsEngine({ servers: [`127.0.0.1:${running().port}`] }),
   isOrdered: false,
   comesWhenAsked: true,
-  startsAhead: true,
-  asksOnce: true,
   looseTimes: ["deadline", "since"],
   unitMs: 1_600,
   lateMs: 500,

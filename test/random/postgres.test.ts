@@ -16,8 +16,6 @@ const store: Store = {
   open: () => openPostgresUrl(running().url),
   isOrdered: false,
   comesWhenAsked: false,
-  startsAhead: false,
-  asksOnce: false,
   looseTimes: [],
   unitMs: 1_200,
   lateMs: 30,

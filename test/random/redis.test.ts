@@ -16,8 +16,6 @@ const store: Store = {
   open: () => redisEngine({ url: running().url }),
   isOrdered: true,
   comesWhenAsked: false,
-  startsAhead: false,
-  asksOnce: false,
   looseTimes: [],
   unitMs: 500,
   lateMs: 30,

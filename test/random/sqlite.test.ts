@@ -24,8 +24,6 @@ const store: Store = {
   open: () => sqliteEngine({ file: join(folder, "store.db"), synchronous: "off" }),
   isOrdered: true,
   comesWhenAsked: false,
-  startsAhead: false,
-  asksOnce: false,
   looseTimes: [],
   unitMs: 500,
   lateMs: 30,

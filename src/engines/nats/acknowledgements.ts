@@ -1,13 +1,15 @@
 /**
  * Acknowledges deliveries, so that what was delivered is gone when the promise resolves. Where the stream lives on the very
- * server that this connection leads to, acknowledgements of one turn share one confirmation: they travel one after the
+ * server that this connection leads to, acknowledgements wait for each other and share one confirmation: they travel one after the
  * other through one connection into one consumer, and the last cannot arrive without those before it. Elsewhere a part
  * of the way may be lost alone, and each is confirmed by itself.
  */
-import type { Clock } from "../../domain/clock.ts";
+import type { Clock, Timer } from "../../domain/clock.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { Wire } from "./wire.ts";
 
+/** So long for others, unless somebody is in a hurry: keys start in bursts, and to send for each part of one costs more than the rest of it. */
+const WAIT_MS = 2;
 /** What the consumer before delivered is acknowledged within this, unless its process stands still. */
 const ANEW_MS = 2_000;
 
@@ -17,12 +19,6 @@ interface Entry {
   readonly resolve: (done: void | Promise<void>) => void;
 }
 
-export interface Delivery {
-  readonly consumer: string;
-  readonly reply: string;
-  readonly sequence: number;
-}
-
 export class Acknowledgements {
   readonly #js: JetStream;
   readonly #wire: Wire;
@@ -30,6 +26,7 @@ export class Acknowledgements {
   readonly #clock: Clock;
   /** By consumer: each works off its own in order. */
   #waiting = new Map<string, Entry[]>();
+  #timer: Timer | undefined;
   /** Groups on their way. */
   readonly #sent = new Map<string, Set<() => void>>();
   /** Consumers that were made anew: until then some deliveries may be of the one before. */
@@ -51,50 +48,22 @@ export class Acknowledgements {
     for (const giveUp of this.#sent.get(consumer) ?? []) giveUp();
   }
 
-  /** The same for several, with one promise for all. */
-  addAll(deliveries: readonly Delivery[]): Promise<void> {
-    if (!this.#js.isNear(this.#stream))
-      return Promise.all(deliveries.map(({ consumer, reply, sequence }) => this.add(consumer, reply, sequence))).then(
-        nothing,
-      );
-    return new Promise((resolve, reject) => {
-      let left = deliveries.length;
-      const gone = (): void => {
-        left -= 1;
-        if (left === 0) resolve();
-      };
-      const settle = (done: void | Promise<void>): void => {
-        if (done instanceof Promise) done.then(gone, reject);
-        else gone();
-      };
-      const groups = new Map<string, Entry[]>();
-      for (const { consumer, reply, sequence } of deliveries) {
-        const entry = { reply, sequence, resolve: settle };
-        const group = groups.get(consumer);
-        if (this.#isAnew(consumer)) settle(this.#remove(sequence));
-        else if (group === undefined) groups.set(consumer, [entry]);
-        else group.push(entry);
-      }
-      for (const [consumer, group] of groups) this.#confirm(consumer, group);
-    });
-  }
-
   add(consumer: string, reply: string, sequence: number): Promise<void> {
     if (this.#isAnew(consumer)) return this.#remove(sequence);
     if (!this.#js.isNear(this.#stream)) return this.#js.acknowledge(reply, this.#stream, sequence);
     return new Promise((resolve) => {
       const entry = { reply, sequence, resolve };
       const group = this.#waiting.get(consumer);
-      if (group !== undefined) {
-        group.push(entry);
-        return;
-      }
-      if (this.#waiting.size === 0) process.nextTick(() => this.#send());
-      this.#waiting.set(consumer, [entry]);
+      if (group === undefined) this.#waiting.set(consumer, [entry]);
+      else group.push(entry);
+      this.#timer ??= this.#clock.setTimer(WAIT_MS, () => this.hurry());
     });
   }
 
-  #send(): void {
+  /** Somebody waits for what was added. */
+  hurry(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
     const groups = this.#waiting;
     this.#waiting = new Map();
     for (const [consumer, group] of groups) this.#confirm(consumer, group);
@@ -135,5 +104,3 @@ export class Acknowledgements {
     await this.#js.remove(this.#stream, sequence);
   }
 }
-
-function nothing(): void {}

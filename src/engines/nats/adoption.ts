@@ -4,7 +4,7 @@ import { tokenOf } from "./key-token.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { Held, OwnLeases } from "./own-leases.ts";
 import type { Sessions } from "./sessions.ts";
-import { coveredOf, type StateLease } from "./state.ts";
+import type { StateLease } from "./state.ts";
 
 /** A lease that another handle took, and that is settled or renewed through this one. */
 export async function adopt(
@@ -28,14 +28,11 @@ export async function adopt(
       : { ...state, lease: { ...state.lease, session: session.id } },
   );
   if (written === undefined) return undefined;
-  const held = leases.takeFirst(
+  return leases.take({
     key,
-    { ...written, state: { ...written.state, below: [], todo: [] } },
+    seen: { ...written, state: { ...written.state, below: [], todo: [] } },
     session,
-    written.state.lease?.worker ?? "",
-    lease.since,
-  );
-  // What was begun through another handle is ended as it stands.
-  held.mostItems = Math.max(1, coveredOf(written.state));
-  return held;
+    worker: written.state.lease?.worker ?? "",
+    since: lease.since,
+  });
 }

@@ -1,34 +1,28 @@
 /**
- * Hands out ready keys. While there are free slots the consumers are asked level by level, most urgent first. A level that
- * has nothing gets a pull that stands at the server: until it brings something, nobody has to ask there again. What comes is
- * started at once, or goes back. Only for a worker that comes back for more within milliseconds, the next keys are fetched
- * and started while it is at work, and given back when it does not come.
+ * Hands out ready keys. While claims have free slots the consumers are asked level by level, most urgent first. A level that has
+ * nothing gets a pull that stands at the server: until it brings something, nobody has to ask there again. What comes is
+ * started at once for the claim that came first, or goes back.
  */
 import type { Clock, Timer } from "../../domain/clock.ts";
 import type { ClaimRequest, Grant } from "../../engine/port.ts";
-import { QUICK_MS } from "./ahead.ts";
-import { Asking } from "./asking.ts";
-import { type Coming, type Desk, RESERVED_MS, SLOW_MS, type WaitingClaim } from "./desk.ts";
-import { type Arrived, DeskStarts } from "./desk-starts.ts";
-import { Desks } from "./desks.ts";
+import { Damaged } from "./damage.ts";
 import { Forgotten } from "./forgotten.ts";
-import { GoingBack } from "./going-back.ts";
-import { InTurn } from "./in-turn.ts";
-import type { KeyStore } from "./key-store.ts";
+import { announcedBy, type KeyStore } from "./key-store.ts";
 import { Lag } from "./lag.ts";
 import type { Leases } from "./leases.ts";
 import type { Held } from "./own-leases.ts";
+import { Patience } from "./patience.ts";
 import type { Pulled, Pulls } from "./pulls.ts";
 import type { KeyItem, Seen } from "./state.ts";
 import { readToken, type Token } from "./token.ts";
-import { Turns } from "./turns.ts";
 import { sendUnanswered } from "./unanswered.ts";
+import { type Coming, WaitingClaim } from "./waiting-claim.ts";
 import type { Wire } from "./wire.ts";
 
-/** Asks of one level at a time: with more, each would bring less. */
-const MOST_ASKING = 2;
-/** More would only wait longer. */
-const MOST_FETCHED = 256;
+/** Pulls stay at the server for so long for a worker that was just answered: one that is quick is back by then. */
+const QUICK_MS = 20;
+/** A key that takes longer to start is overtaken by those behind it. */
+const SLOW_MS = 1_000;
 /** After something failed: the server is away, choosing a leader, or full. */
 const REST_MS = 100;
 /** Whoever has brought something more urgent may do so again within this. */
@@ -42,176 +36,107 @@ export interface Due {
   withdraw(): void;
 }
 
-interface Fetched extends Arrived {
-  readonly since: number;
+export interface ClaimsParts {
+  readonly store: KeyStore;
+  readonly leases: Leases;
+  readonly pulls: Pulls;
+  readonly wire: Wire;
+  readonly due: Due;
 }
 
 export class Claims {
-  readonly #levels: number;
+  readonly #store: KeyStore;
   readonly #leases: Leases;
   readonly #pulls: Pulls;
   readonly #wire: Wire;
   readonly #clock: Clock;
   readonly #due: Due;
-  readonly #turns = new Turns();
-  readonly #desks: Desks;
-  readonly #asking: Asking;
-  readonly #starts: DeskStarts;
-  readonly #goingBack: GoingBack;
+  readonly #patience: Patience;
+  readonly #forgotten: Forgotten;
   /** Of a cluster, where what is more urgent may come later. */
   readonly #lag: Lag;
-  readonly #inTurn: InTurn;
-  /** Fetched ahead, not started. */
-  #fetched: Fetched[] = [];
-  /** Of the last answer to anybody. */
-  #answeredAt = Number.NEGATIVE_INFINITY;
-  /** The last claim came right after an answer. */
-  #isQuick = false;
-  /** When a claim was last there or answered, by the monotonic clock. */
-  #leftAt = Number.NEGATIVE_INFINITY;
-  /** Per level: when a pull last brought something. */
+  readonly #waiting: WaitingClaim[] = [];
+  /** Keys that have come, while it is looked whether something more urgent should come first, by level. */
+  readonly #unsure = new Map<number, Token[]>();
+  /** Keys that were not started here, until the server has them again. */
+  readonly #goingBack = new Set<Promise<unknown>>();
+  readonly #starting = new Set<Promise<unknown>>();
+  /** Per level: when something last came. */
   readonly #arrivedAt: number[] = [];
-  /** Workers whose last claim said so: nothing is started here before it is asked for, or begun before it is written. */
-  readonly #once = new Set<string>();
-  #stirred = false;
-  #takingIn = false;
-  #resting = false;
-  #timer: Timer | undefined;
-  #timerAt = 0;
+  /** The level that is being asked out of turn. */
+  #outOfTurn: number | undefined;
+  /** When a claim last ended, by the monotonic clock. */
+  #leftAt = Number.NEGATIVE_INFINITY;
+  #isStirred = false;
+  #isAsking = false;
+  #isPulling = false;
+  #isResting = false;
+  #leaving: Timer | undefined;
+  #slow: Timer | undefined;
   #closed = false;
 
-  /** @param briefAfter so many keys in a row, each at once, make a worker's leases brief */
-  constructor(store: KeyStore, leases: Leases, pulls: Pulls, wire: Wire, briefAfter: number, due: Due) {
-    this.#levels = store.levels;
+  constructor({ store, leases, pulls, wire, due }: ClaimsParts) {
+    this.#store = store;
     this.#leases = leases;
     this.#pulls = pulls;
     this.#wire = wire;
     this.#due = due;
     this.#clock = store.clock;
-    const rest = (): void => this.#rest();
-    const stir = (): void => this.stir();
-    const lag = new Lag(store);
-    const goingBack = new GoingBack(store, wire);
-    const begun = (desk: Desk, coming: Coming): void => this.#giveSoon(desk, coming);
-    this.#lag = lag;
-    this.#goingBack = goingBack;
-    this.#desks = new Desks(this.#clock, (coming, held) => this.#grant(coming, held));
-    const stand = (level: number): void => this.#stand(level);
-    const forgotten = new Forgotten(store, () => this.#closed);
-    this.#asking = new Asking({ store, pulls, stand, lag, turns: this.#turns, goingBack, forgotten, rest, stir });
-    this.#starts = new DeskStarts({ store, leases, wire, goingBack, briefAfter, rest, begun });
-    this.#inTurn = new InTurn(store.levels, lag, (level, token) => this.#take(level, token), stir);
-  }
-
-  /**
-   * Whether the next item of a key of this level that is settled now finds a claim here that waits for it, and nothing goes before it.
-   *
-   * @param hasSlot it did when its settlement began: nobody else was given that slot since, though its claim may have been answered with
-   * other keys. A quick worker is back in a moment.
-   */
-  goesOn(level: number, hasSlot: boolean): boolean {
-    if (this.#closed) return false;
-    const open = hasSlot ? this.#desks.lacking(level) : this.#openDesk(false, level);
-    if (open === undefined && !(hasSlot && this.#wasJustAnswered())) return false;
-    for (const fetched of this.#fetched) if (fetched.isFirst || fetched.level < level) return false;
-    return !this.#desks.hasEarlier(level);
-  }
-
-  /** Whether the next item of a key may begin before that is written. */
-  get mayRunAhead(): boolean {
-    return !this.#isOnce;
-  }
-
-  get #isOnce(): boolean {
-    return this.#once.size > 0;
+    this.#patience = new Patience(store, pulls);
+    this.#lag = new Lag(store);
+    this.#forgotten = new Forgotten(store, () => this.#closed);
   }
 
   claim(request: ClaimRequest): Promise<readonly Grant[]> {
-    if (request.signal.aborted || this.#closed) return Promise.resolve([]);
-    if (request.once === true) this.#once.add(request.worker);
-    else this.#once.delete(request.worker);
+    const { signal } = request;
+    if (signal.aborted || this.#closed) return Promise.resolve([]);
     return new Promise((resolve, reject) => {
-      const now = this.#clock.monotonic();
-      const { worker, leaseMs, items: mostItems = 1 } = request;
-      const desk = this.#desks.of({ worker, leaseMs, mostItems });
+      const claim = new WaitingClaim(request, this.#clock.monotonic(), resolve, reject);
       const giveUp = (): void => {
-        leave();
+        this.#end(claim);
+        this.#releaseAll(claim);
         resolve([]);
-        this.#left(false);
+        this.withdraw();
       };
-      const leave = (): void => {
-        request.signal.removeEventListener("abort", giveUp);
-        desk.claims.splice(desk.claims.indexOf(claim), 1);
-      };
-      const claim: WaitingClaim = {
-        request,
-        until: request.waitMs === undefined ? Number.POSITIVE_INFINITY : now + request.waitMs,
-        answer: (grants) => {
-          leave();
-          resolve(grants);
-          this.#left(this.#isQuick);
-        },
-        refuse: (error) => {
-          leave();
-          reject(error);
-          this.#left(false);
-        },
-      };
-      request.signal.addEventListener("abort", giveUp);
-      this.#isQuick = now - this.#answeredAt < QUICK_MS;
-      desk.ask(claim, now);
+      signal.addEventListener("abort", giveUp, { once: true });
+      claim.onEnd = () => signal.removeEventListener("abort", giveUp);
+      this.#waiting.push(claim);
       this.stir();
     });
-  }
-
-  /**
-   * A claim has ended. What nobody waits for any more must not wait at the server: it would be sent here, and be late for those who do.
-   * One who is quick is back in a moment, and his pulls may stand so long; one who has given up, or takes his time, is not.
-   */
-  #left(comesBack: boolean): void {
-    this.#leftAt = this.#clock.monotonic();
-    this.#plan(QUICK_MS);
-    if (!comesBack && !this.#desks.isAsked) this.#leaveServer();
-  }
-
-  /** The last lease of this process has ended. */
-  withdraw(): void {
-    if (!this.isWanted) this.#leaveServer();
-  }
-
-  #leaveServer(): void {
-    if (this.#closed) return;
-    this.#pulls.withdraw();
-    this.#due.withdraw();
   }
 
   /** Somebody waits for keys, or will in a moment: a pull may stand at the server for him. */
   get isWanted(): boolean {
     if (this.#closed) return false;
-    return this.#desks.isAsked || (this.#isQuick && this.#clock.monotonic() - this.#leftAt < QUICK_MS);
+    return this.#waiting.length > 0 || this.#clock.monotonic() - this.#leftAt < QUICK_MS;
   }
 
-  #stand(level: number): void {
-    if (this.isWanted) this.#pulls.stand(level, 1, this.#desks.waitMs);
+  /** Nobody waits any more, or the last lease of this process has ended: what stands at the server would be sent here, and be late for others. */
+  withdraw(): void {
+    if (this.#closed || this.#waiting.length > 0) return;
+    this.#pulls.withdraw();
+    this.#due.withdraw();
   }
 
   /** Nothing can be handed out, and whoever waits should know why. */
   refuse(error: Error): void {
-    for (const { claims } of this.#desks.all()) for (const claim of claims.slice()) claim.refuse(error);
+    for (const claim of this.#waiting.slice()) {
+      this.#end(claim);
+      this.#releaseAll(claim);
+      claim.reject(error);
+    }
   }
 
   /** A pull brought something. */
   arrive(level: number, pulled: Pulled): void {
-    this.#asking.arrived(level);
     this.#arrivedAt[level] = this.#clock.monotonic();
     const token = readToken(pulled);
     if (token === undefined) {
       // A message that Baton did not write must not keep its level from being handed out.
       sendUnanswered(this.#wire, pulled.reply, "+TERM");
       this.stir();
-      return;
-    }
-    this.#receive(level, token);
+    } else if (level > 0 && level !== this.#outOfTurn && this.#lag.isPossible) void this.#takeInTurn(level, token);
+    else this.#take(level, token);
   }
 
   /**
@@ -220,9 +145,8 @@ export class Claims {
    */
   offer(token: Token): void {
     const level = token.seen.state.items[0]?.level ?? 0;
-    if (!this.#lag.isPossible)
-      for (let ahead = 0; ahead <= level; ahead += 1) if (!this.#pulls.isStanding(ahead)) return;
-    if (this.#desks.lacking(level) !== undefined) this.#receive(level, token);
+    if (!this.#lag.isPossible && !this.#areEmpty(level + 1)) return;
+    if (this.#claimFor(level) !== undefined) this.#take(level, token);
   }
 
   /**
@@ -231,78 +155,27 @@ export class Claims {
    * item has to come by its consumer. So it is in a cluster, where it would have to be looked whether something more urgent is ready.
    */
   startHere(key: string, item: KeyItem): Promise<Seen | undefined> | undefined {
-    const desk = this.#idleDesk();
-    return desk === undefined ? undefined : this.#starts.beginFirst(desk, key, item, this.#isUrgentAbout(item.level));
+    if (this.#closed || this.#isResting || this.#isAsking || this.#lag.isPossible) return undefined;
+    if (this.#goingBack.size > 0 || !this.#areEmpty(this.#store.levels)) return undefined;
+    const { level } = item;
+    const claim = this.#waiting.find(({ open }) => open > 0);
+    const first = claim === undefined ? undefined : this.#leases.startFirst(key, item, claim.claimant);
+    if (claim === undefined || first === undefined) return undefined;
+    // A server that is busy may answer the write before it has handed out what was there first.
+    const looked = this.#isUrgentAbout(level) ? this.#store.isReadyAbove(level).catch(() => false) : undefined;
+    const coming = this.#expect(claim, level, true);
+    const started = first.held.then((held) =>
+      looked === undefined || held === undefined
+        ? this.#started(claim, coming, held)
+        : looked.then((isUrgent) => this.#started(claim, coming, held, !isUrgent)),
+    );
+    this.#track(started);
+    return first.written;
   }
 
-  /** Whether something more urgent was there of late. To look each time would cost a third of an idle start, and most queues have one level. */
-  #isUrgentAbout(level: number): boolean {
-    const since = this.#clock.monotonic() - URGENT_MS;
-    for (let above = 0; above < level; above += 1) if ((this.#arrivedAt[above] ?? -Infinity) > since) return true;
-    return false;
-  }
-
-  /** One with a slot for which nothing is ready, at any level. */
-  #idleDesk(): Desk | undefined {
-    if (this.#closed || this.#isOnce || this.#resting || this.#takingIn || this.#lag.isPossible) return undefined;
-    if (this.#fetched.length > 0 || this.#goingBack.size > 0 || this.#leases.goingOnCount > 0) return undefined;
-    for (let level = 0; level < this.#levels; level += 1) if (!this.#pulls.isServed(level)) return undefined;
-    return this.#desks.waiting();
-  }
-
-  #receive(level: number, token: Token): void {
-    if (level > 0 && this.#lag.isPossible && !this.#asking.isOutOfTurn(level)) void this.#inTurn.add(level, token);
-    else this.#take(level, token);
-  }
-
-  #take(level: number, token: Token): void {
-    const isFirst = this.#asking.isOutOfTurn(level);
-    const early = this.#closed || isFirst ? undefined : this.#earlyDesk(token);
-    const desk = this.#closed || early !== undefined ? undefined : this.#openDesk(isFirst, level);
-    if (early !== undefined) this.#begin(early, { level, token, isFirst }, true);
-    else if (desk !== undefined) this.#begin(desk, { level, token, isFirst });
-    else if (!this.#closed && (isFirst || this.#mayKeep())) this.#keep(level, token, isFirst);
-    else this.#goingBack.add(token);
-  }
-
-  /** Whose worker will want it in a moment. One that was tried before is not started for nothing: it must not be blamed for a crash. */
-  #earlyDesk({ seen }: Token): Desk | undefined {
-    if (this.#isOnce || (seen.state.items[0]?.attempts ?? 0) > 0) return undefined;
-    return this.#desks.lackingAhead();
-  }
-
-  /** It was wanted when it was asked for. A worker that comes back for more at once, and is between two claims, will want it in a moment. */
-  #mayKeep(): boolean {
-    return this.#isQuick && this.#wasJustAnswered() && this.#fetched.length < MOST_FETCHED;
-  }
-
-  #wasJustAnswered(): boolean {
-    return this.#clock.monotonic() - this.#answeredAt < QUICK_MS;
-  }
-
-  /** The next item of a key that was just settled, under a lease that was made with it. */
-  reserve(held: Held): void {
-    const since = this.#clock.monotonic();
-    const { worker, session, mostItems } = held;
-    this.#desks.of({ worker, leaseMs: session.leaseMs, mostItems }).add({
-      level: held.item?.level ?? 0,
-      since,
-      isFetched: false,
-      isFirst: false,
-      held,
-      isUnwanted: false,
-    });
-    this.#plan(RESERVED_MS);
-    this.stir();
-  }
-
-  /** What was fetched or started for claims that have yet to come goes back. */
-  giveBack(): void {
-    for (const { token } of this.#fetched.splice(0)) this.#goingBack.add(token);
-    for (const desk of this.#desks.all()) {
-      for (const coming of desk.promised) coming.isUnwanted = true;
-      for (const coming of desk.takeEarly()) this.#starts.release(coming);
-    }
+  /** The queue is paused: what is being submitted and started here was not to start. */
+  pause(): void {
+    for (const { coming } of this.#waiting) for (const one of coming) one.isPaused = true;
   }
 
   /** Something may have changed: the pulls that stand may not know. */
@@ -311,183 +184,292 @@ export class Claims {
     this.stir();
   }
 
-  /** Looks at what is wanted and what is there, once, when this turn's claims and settlements are all known. */
+  /** Looks at what is wanted and what is there, once, when this turn's claims are all known. */
   stir(): void {
-    if (this.#stirred) return;
-    this.#stirred = true;
+    if (this.#isStirred) return;
+    this.#isStirred = true;
     queueMicrotask(() => {
-      this.#stirred = false;
-      this.#serve();
+      this.#isStirred = false;
+      void this.#serve();
     });
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#goingBack.close();
-    this.#timer?.cancel();
-    for (const { claims } of this.#desks.all()) for (const claim of claims.slice()) claim.answer([]);
-    for (const { token } of this.#fetched.splice(0)) this.#goingBack.add(token);
-    for (const token of this.#inTurn.takeAll()) this.#goingBack.add(token);
-    await this.#starts.close();
-    const left = Array.from(this.#desks.all()).flatMap((desk) => desk.takeAll());
-    const releases = left.flatMap(({ held }) => (held === undefined ? [] : [this.#leases.release(held)]));
-    await Promise.allSettled(releases);
+    this.#leaving?.cancel();
+    this.#slow?.cancel();
+    const claims = this.#waiting.slice();
+    for (const claim of claims) this.#end(claim);
+    for (const token of [...this.#unsure.values()].flat()) this.#giveBack(token);
+    this.#unsure.clear();
+    await Promise.allSettled(this.#starting);
+    const held = claims.flatMap(({ coming }) => coming.flatMap((one) => one.held ?? []));
+    await Promise.allSettled(held.map((one) => this.#leases.release(one)));
+    for (const claim of claims) claim.resolve([]);
   }
 
-  #grant({ isFirst }: Coming, held: Held): Grant {
-    if (!isFirst) this.#turns.count();
-    return this.#leases.grant(held);
+  /** Slots that nothing on its way will fill. */
+  get #lack(): number {
+    return this.#waiting.reduce((lack, { open }) => lack + Math.max(0, open), 0);
   }
 
-  /** A slot that was promised to a level that has waited too long, or to a key that goes on, is not for anybody else. */
-  #openDesk(isFirst: boolean, level = 0): Desk | undefined {
-    const promised = isFirst ? 0 : this.#promised();
-    if (promised > 0 && this.#desks.open <= promised) return undefined;
-    return this.#desks.lacking(level);
-  }
-
-  /** Slots of levels that have waited too long, and of keys that go on as soon as that is written. */
-  #promised(): number {
-    return this.#leases.goingOnCount + this.#asking.askedOutOfTurn;
-  }
-
-  /** Slots that nothing on its way was asked for to fill; and, if told so, those that will come free in a moment, less what is early. */
-  #lack(withAhead: boolean): number {
-    const lack = withAhead ? this.#desks.lackAhead : this.#desks.open;
-    return lack - this.#asking.asked - this.#inTurn.count;
-  }
-
-  #begin(desk: Desk, arrived: Arrived, isEarly = false): void {
-    this.#plan(SLOW_MS);
-    this.#starts.begin(desk, arrived, isEarly);
-  }
-
-  #giveSoon(desk: Desk, coming: Coming): void {
-    if (this.#giveAtOnce(desk, coming)) return;
-    this.#plan(RESERVED_MS);
-    this.stir();
-  }
-
-  /** The only one that is on its way to a claim that waits, while nothing more urgent is asked for: there is nothing to choose. */
-  #giveAtOnce(desk: Desk, { level, held, isUnwanted }: Coming): boolean {
-    if (this.#closed || held === undefined || isUnwanted || desk.claims.length === 0) return false;
-    if (desk.coming !== 1 || this.#asking.isAnyOutOfTurn) return false;
-    for (let above = 0; above <= level; above += 1)
-      if (this.#asking.countAt(above) > 0 || this.#inTurn.hasAny(above)) return false;
-    desk.gather(level, 0, this.#clock.monotonic());
-    this.#answer(desk);
-    // Its handler begins first.
-    process.nextTick(() => this.stir());
+  /** A pull stands at every level. */
+  get #areAllAsked(): boolean {
+    for (let level = 0; level < this.#store.levels; level += 1) if (!this.#pulls.isStanding(level)) return false;
     return true;
   }
 
-  #answer(desk: Desk): void {
-    if (desk.giving.length === 0) return;
-    this.#answeredAt = this.#clock.monotonic();
-    desk.answer(this.#answeredAt);
+  /** Of the levels above this one nothing is ready: whatever becomes so comes by itself. */
+  #areEmpty(level: number): boolean {
+    for (let above = 0; above < level; above += 1) if (!this.#pulls.isServed(above)) return false;
+    return true;
   }
 
-  #keep(level: number, token: Token, isFirst: boolean): void {
-    this.#fetched.push({ level, isFirst, token, since: this.#clock.monotonic() });
-    this.#plan(QUICK_MS);
+  /** Whether something more urgent was there of late. To look each time would cost a third of an idle start, and most queues have one level. */
+  #isUrgentAbout(level: number): boolean {
+    const since = this.#clock.monotonic() - URGENT_MS;
+    return this.#arrivedAt.slice(0, level).some((at) => at > since);
   }
 
-  #startFetched(): void {
-    if (this.#fetched.length === 0) return;
-    this.#fetched.sort((a, b) => Number(b.isFirst) - Number(a.isFirst) || a.level - b.level);
-    let from = 0;
-    for (; from < this.#fetched.length; from += 1) {
-      const fetched = this.#fetched[from];
-      const desk = fetched === undefined ? undefined : this.#openDesk(fetched.isFirst, fetched.level);
-      if (desk === undefined || fetched === undefined) break;
-      this.#begin(desk, fetched);
-    }
-    this.#fetched.splice(0, from);
-  }
-
-  #serve(): void {
-    if (this.#closed || this.#desks.size === 0 || this.#takingIn) return;
-    const takingIn = this.#due.takeIn();
-    if (takingIn !== undefined) {
-      this.#takingIn = true;
-      void takingIn
-        .catch(() => this.#rest())
-        .then(() => {
-          this.#takingIn = false;
-          this.stir();
-        });
-      return;
-    }
-    if (!this.#resting) this.#askOutOfTurn();
-    this.#startFetched();
-    for (const desk of this.#desks.all()) desk.gatherFirst();
-    for (let level = 0; level < this.#levels; level += 1) {
-      const isWhole = this.#desks.gather(level, this.#promised(), this.#clock.monotonic());
-      const asking = this.#asking.countAt(level);
-      // More of it may come in a moment.
-      if (asking >= this.#mostAsking(level) || this.#inTurn.hasAny(level)) break;
-      const want = this.#pulls.isStanding(level) || this.#resting ? 0 : this.#wantAt(level);
-      if (want > 0) void this.#asking.ask(level, want, this.#desks.isGiving);
-      if (want > 0 || asking > 0 || !isWhole) break;
-    }
-    for (const desk of this.#desks.all()) {
-      if (desk.giving.length === 0) continue;
-      this.#answer(desk);
-      // The next claim is answered in a turn of its own.
-      if (desk.claims.length > 0 && desk.coming > 0) this.stir();
+  async #serve(): Promise<void> {
+    if (this.#closed || this.#isAsking || this.#isResting || this.#lack === 0) return;
+    this.#isAsking = true;
+    try {
+      for (let taking = this.#due.takeIn(); taking !== undefined && this.#lack > 0; taking = this.#due.takeIn())
+        await taking;
+      await this.#askOutOfTurn();
+      for (let level = 0; level < this.#store.levels && this.#lack > 0;) level += (await this.#isAsked(level)) ? 1 : 0;
+    } catch {
+      this.#rest();
+    } finally {
+      this.#isAsking = false;
+      this.#answerAll();
+      // Those who came meanwhile; or a pull that stood has brought something.
+      if (this.#lack > 0 && !this.#areAllAsked) this.stir();
     }
   }
 
-  /** What settlements on their way will fill is left to them; but always one for what is more urgent than that. */
-  #wantAt(level: number): number {
-    const { count, level: next } = this.#leases.goingOn;
-    const lack = this.#lack(true) - this.#fetched.length;
-    return Math.max(lack - count, count > 0 && lack > 0 && level < next ? 1 : 0);
+  /** False: its consumer may be behind, and is to be asked again. */
+  async #isAsked(level: number): Promise<boolean> {
+    if (this.#pulls.isStanding(level)) return true;
+    const want = this.#lack;
+    const found = await this.#ask(level, want);
+    if (found.newest === undefined) this.#forgotten.look(level);
+    if (found.found >= want || this.#closed) return true;
+    if (await this.#lag.wasBehind(level, found.newest?.sequence)) return false;
+    if (this.isWanted) this.#pulls.stand(level, 1, this.#waitMs);
+    return true;
   }
 
-  /** For a worker that is quick a second ask goes out before the first is answered: otherwise the server would stand still in between. */
-  #mostAsking(level: number): number {
-    return this.#desks.isAhead && !this.#asking.isOutOfTurn(level) ? MOST_ASKING : 1;
+  async #ask(level: number, want: number): ReturnType<Pulls["quick"]> {
+    // The server works off pulls and what is given back apart: what is behind it would overtake what is not back yet.
+    if (this.#goingBack.size > 0) await Promise.all(this.#goingBack);
+    this.#isPulling = true;
+    const found = await this.#pulls.quick(level, want);
+    this.#isPulling = false;
+    this.#patience.saw(level, found);
+    this.#answerAll();
+    return found;
   }
 
-  /** Some grants go out of turn to the level that has waited longest, if that is longer than its patience. */
-  #askOutOfTurn(): void {
-    const lack = this.#lack(false) - this.#leases.goingOnCount;
-    const patienceMs = lack <= 0 ? undefined : this.#desks.patienceMs;
-    if (patienceMs !== undefined) this.#asking.askOutOfTurn(lack, patienceMs);
+  async #askOutOfTurn(): Promise<void> {
+    const [claim] = this.#waiting;
+    if (claim === undefined) return;
+    const turns = this.#patience.take(this.#lack, claim.request.patienceMs, () => this.stir());
+    if (turns === undefined) return;
+    this.#outOfTurn = turns.level;
+    try {
+      await this.#ask(turns.level, turns.count);
+    } finally {
+      this.#outOfTurn = undefined;
+    }
   }
 
-  #rest(): void {
-    if (this.#resting || this.#closed) return;
-    this.#resting = true;
-    this.#clock.setTimer(REST_MS, () => {
-      this.#resting = false;
-      this.stir();
+  /** So long the most patient of those who wait will wait; infinity: that is not known. */
+  get #waitMs(): number {
+    if (this.#waiting.length === 0) return Number.POSITIVE_INFINITY;
+    return Math.max(0, Math.max(...this.#waiting.map(({ until }) => until)) - this.#clock.monotonic());
+  }
+
+  /** Not before what is more urgent and was there first, unless that cannot be told. One look for all that come in one turn. */
+  async #takeInTurn(level: number, token: Token): Promise<void> {
+    const unsure = this.#unsure.get(level);
+    if (unsure !== undefined) return void unsure.push(token);
+    this.#unsure.set(level, [token]);
+    await Promise.resolve();
+    for (let sure = this.#unsure.get(level) ?? []; sure.length > 0; sure = this.#unsure.get(level) ?? []) {
+      this.#unsure.set(level, []);
+      await this.#lag.caughtUp(level).catch(() => undefined);
+      for (const one of sure) this.#take(level, one);
+    }
+    this.#unsure.delete(level);
+  }
+
+  #claimFor(level: number): WaitingClaim | undefined {
+    return this.#closed ? undefined : this.#waiting.find((claim) => claim.openAt(level) > 0);
+  }
+
+  #take(level: number, token: Token): void {
+    const claim = this.#claimFor(level);
+    if (claim === undefined) return this.#giveBack(token);
+    const coming = this.#expect(claim, level, false);
+    const started = this.#leases.start(token, claim.claimant).then((held): unknown => {
+      const isPlain =
+        held !== undefined && held.item?.id === undefined && held.behind.every(({ id }) => id === undefined);
+      if (isPlain) return this.#started(claim, coming, held);
+      return this.#lookAt(token, held).then((sure) => this.#started(claim, coming, sure));
+    });
+    this.#track(
+      started.catch((error: unknown) => {
+        // Or it could not be read, which says nothing about the others.
+        if (!(error instanceof Damaged)) {
+          this.#giveBack(token);
+          this.#rest();
+        }
+        this.#started(claim, coming, undefined);
+      }),
+    );
+  }
+
+  /** Undefined: it has not begun, or what was begun is not to run. */
+  async #lookAt(token: Token, held: Held | undefined): Promise<Held | undefined> {
+    const store = this.#store;
+    if (held === undefined) {
+      const found = await store.read(token.key);
+      // Still what the key is known by, but not for this try: it comes back.
+      if (announcedBy(found) === token.seen.sequence) this.#giveBack(token);
+      else if (token.delivery !== undefined) sendUnanswered(this.#wire, token.delivery.reply, "+ACK");
+      return undefined;
+    }
+    const [isVoid, behind] = await Promise.all([store.isVoid(held.item), store.untilVoid(held.behind)]);
+    if (!isVoid && behind.length === held.behind.length) return held;
+    // Nothing is to be covered that is not handed out: whoever cancels it would be told that it may have begun.
+    if (!isVoid) return (await this.#leases.narrow(held)) ? held : undefined;
+    // What is not to run is dropped without a word.
+    await this.#leases.drop(held);
+    return undefined;
+  }
+
+  #expect(claim: WaitingClaim, level: number, isSubmitted: boolean): Coming {
+    const isOutOfTurn = level === this.#outOfTurn;
+    const coming: Coming = {
+      level,
+      isOutOfTurn,
+      isSubmitted,
+      since: this.#clock.monotonic(),
+      held: undefined,
+      isPaused: false,
+    };
+    claim.coming.push(coming);
+    return coming;
+  }
+
+  /** It is there, or will not come. */
+  #started(claim: WaitingClaim, coming: Coming, held: Held | undefined, isWanted = true): void {
+    coming.held = held;
+    // It took long, and others of its claim were given out; most likely its worker has asked again.
+    const again = held !== undefined && claim.isOver && isWanted ? this.#claimLike(claim) : undefined;
+    if (again !== undefined) {
+      again.coming.push(coming);
+      return this.#answer(again);
+    }
+    // Its slot went to something that was ready before.
+    const isLate = coming.isSubmitted && (coming.isPaused || claim.open < 0);
+    if (held === undefined || claim.isOver || isLate || !isWanted) {
+      claim.forget(coming);
+      if (held !== undefined) this.#store.background(this.#leases.release(held));
+      if (!claim.isOver) this.stir();
+    }
+    this.#answer(claim);
+  }
+
+  #claimLike({ claimant, request }: WaitingClaim): WaitingClaim | undefined {
+    if (this.#closed || request.signal.aborted) return undefined;
+    const { worker, leaseMs, mostItems } = claimant;
+    return this.#waiting.find(
+      ({ open, claimant: other }) =>
+        open > 0 && other.worker === worker && other.leaseMs === leaseMs && other.mostItems === mostItems,
+    );
+  }
+
+  #track(started: Promise<unknown>): void {
+    const tracked: Promise<unknown> = started.catch(() => undefined).finally(() => this.#starting.delete(tracked));
+    this.#starting.add(tracked);
+  }
+
+  #answerAll(): void {
+    for (const claim of this.#waiting.slice()) this.#answer(claim);
+  }
+
+  /** When all that is on its way to it is there, and nothing else is being asked for. */
+  #answer(claim: WaitingClaim): void {
+    const { coming } = claim;
+    if (claim.isOver || this.#closed || coming.length === 0) return;
+    const isMoreAsked = this.#isPulling && claim.open > 0;
+    if (isMoreAsked || coming.some(({ held }) => held === undefined)) return this.#answerSoon();
+    this.#give(claim);
+  }
+
+  #give(claim: WaitingClaim): void {
+    const grants = claim.coming.flatMap(({ held, isOutOfTurn, level }) => {
+      if (held === undefined || held.over || held.session.dead) return [];
+      if (!isOutOfTurn) this.#patience.count();
+      held.turnSince = this.#clock.monotonic();
+      return [{ level: isOutOfTurn ? -1 : level, grant: this.#leases.grant(held) }];
+    });
+    if (grants.length === 0) {
+      claim.coming = claim.coming.filter(({ held }) => held === undefined);
+      return this.stir();
+    }
+    this.#end(claim);
+    claim.resolve(grants.toSorted((a, b) => a.level - b.level).map(({ grant }) => grant));
+    if (this.#waiting.length > 0) this.stir();
+  }
+
+  /** What is there is not kept waiting for what takes long: the time of its lease runs. */
+  #answerSoon(): void {
+    this.#slow ??= this.#clock.setTimer(SLOW_MS, () => {
+      this.#slow = undefined;
+      const since = this.#clock.monotonic() - SLOW_MS;
+      for (const claim of this.#waiting.slice()) {
+        const first = claim.coming.find(({ held }) => held !== undefined);
+        if (first === undefined) continue;
+        if (first.since <= since) this.#give(claim);
+        else this.#answerSoon();
+      }
     });
   }
 
-  #plan(delayMs: number): void {
+  #end(claim: WaitingClaim): void {
+    claim.isOver = true;
+    claim.onEnd();
+    this.#waiting.splice(this.#waiting.indexOf(claim), 1);
+    this.#leftAt = this.#clock.monotonic();
     if (this.#closed) return;
-    const at = this.#clock.monotonic() + delayMs;
-    if (this.#timer !== undefined && this.#timerAt <= at) return;
-    this.#timer?.cancel();
-    this.#timerAt = at;
-    this.#timer = this.#clock.setTimer(delayMs, () => this.#letGo());
+    this.#leaving?.cancel();
+    this.#leaving = this.#clock.setTimer(QUICK_MS, () => this.withdraw());
   }
 
-  /** What nobody came for goes back, and its desk is no more; what is slow is waited for no more. */
-  #letGo(): void {
-    this.#timer = undefined;
-    if (this.#closed) return;
-    const now = this.#clock.monotonic();
-    this.withdraw();
-    for (const { token } of this.#fetched.filter(({ since }) => now - since >= QUICK_MS)) this.#goingBack.add(token);
-    this.#fetched = this.#fetched.filter(({ since }) => now - since < QUICK_MS);
-    const next = Math.min(
-      this.#desks.letGo(now, (coming) => this.#starts.release(coming)),
-      ...this.#fetched.map(({ since }) => since + QUICK_MS),
-    );
-    if (next !== Number.POSITIVE_INFINITY) this.#plan(next - now + 1);
-    this.stir();
+  #releaseAll({ coming }: WaitingClaim): void {
+    for (const { held } of coming) if (held !== undefined) this.#store.background(this.#leases.release(held));
+  }
+
+  #giveBack({ delivery }: Token): void {
+    if (delivery === undefined) return;
+    if (this.#closed) return sendUnanswered(this.#wire, delivery.reply, "-NAK");
+    const back: Promise<unknown> = this.#store.js
+      .confirm(delivery.reply, "-NAK")
+      .catch(() => undefined)
+      .finally(() => this.#goingBack.delete(back));
+    this.#goingBack.add(back);
+  }
+
+  #rest(): void {
+    if (this.#isResting || this.#closed) return;
+    this.#isResting = true;
+    this.#clock.setTimer(REST_MS, () => {
+      this.#isResting = false;
+      this.stir();
+    });
   }
 }

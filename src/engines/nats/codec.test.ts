@@ -50,7 +50,6 @@ const FULL: KeyState = {
   wanted: [LEASE, { ...LEASE, nonce: "abc5" }],
   below: [3, 4],
   recordBelow: true,
-  brief: 9,
   todo: [
     { type: "wake", dueAt: 5 },
     { type: "dead", item: ITEM, at: 6, failure: { message: "why" } },

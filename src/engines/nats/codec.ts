@@ -69,7 +69,6 @@ interface StateLine {
   wa?: LeaseLine[];
   b?: readonly number[];
   r?: 1;
-  bf?: number;
   do?: TodoLine[];
 }
 
@@ -121,7 +120,6 @@ export function encodeState(state: KeyState): Uint8Array | string {
   if (state.wanted.length > 0) line += `,"wa":[${state.wanted.map(leaseText).join(",")}]`;
   if (state.below.length > 0) line += `,"b":${JSON.stringify(state.below)}`;
   if (state.recordBelow) line += ',"r":1';
-  if (state.brief !== 0) line += `,"bf":${state.brief}`;
   if (state.todo.length > 0) line += `,"do":${JSON.stringify(state.todo.map((todo) => todoLine(todo, bodies)))}`;
   return join(items === "" ? `${line}}` : `${line},"i":[${items}]}`, bodies);
 }
@@ -187,7 +185,6 @@ export function decodeState(data: Uint8Array, sequence: number): KeyState {
     wanted: line.wa?.map((wish) => readLease(wish, 0)) ?? NOTHING.wanted,
     below: line.b ?? NOTHING.below,
     recordBelow: line.r === 1,
-    brief: line.bf ?? 0,
     todo: line.do?.map((todo) => readTodo(todo, bodies, sequence)) ?? NOTHING.todo,
   };
 }

@@ -32,7 +32,7 @@ export class Counts {
 
   /** Items of a key that wait or are delayed; without those that a lease covers, if told so. */
   async behind(key: string, isUncovered = false): Promise<number> {
-    const [{ state }, delayed, due] = await Promise.all([this.#store.peek(key), this.delayed(key), this.due(key)]);
+    const [{ state }, delayed, due] = await Promise.all([this.#store.read(key), this.delayed(key), this.due(key)]);
     const covered = isUncovered ? Math.max(0, coveredOf(state) - 1) : 0;
     return (await this.waiting(key, state)) + delayed + due - covered;
   }

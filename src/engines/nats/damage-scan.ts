@@ -83,11 +83,10 @@ function ruleFor([room = "", ...rest]: readonly string[]): Rule | undefined {
   return room === "c" ? ruleOfShared(rest) : undefined;
 }
 
-/** `s.<level or run>.<batch>.<key>`, `w.<level>.<key>`, `n.<session>` */
+/** `s.<level or run>.0.<key>`, `w.<level>.<key>` */
 function ruleOfQueue([queue = "", kind, ...rest]: readonly string[]): Rule | undefined {
   const key = rest.at(-1) ?? "";
   const what = (): string => `Key ${JSON.stringify(textOf(key))} of queue ${queue}`;
-  if (kind === "n" && rest.length === 1) return { what: "A knock", read: NOTHING_TO_READ };
   if (!isToken(key)) return undefined;
   if (kind === "s" && rest.length === 3) {
     return { what: what(), hides: { queue, key }, read: stateIn };

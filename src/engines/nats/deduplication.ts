@@ -74,7 +74,7 @@ export class Deduplication {
    */
   async #isTaken(id: string, { receipt: { pending, ...receipt }, sequence }: FoundReceipt): Promise<boolean> {
     if (pending === undefined) return true;
-    const { state } = await this.#store.peek(tokenOf(receipt.key));
+    const { state } = await this.#store.read(tokenOf(receipt.key));
     if (!state.items.some(({ unique }) => unique === receipt.unique)) return false;
     return (await this.#store.receipts.confirm(id, receipt, sequence)) !== undefined;
   }

@@ -143,26 +143,6 @@ function isSaid(ending: LeaseEnding): ending is Ending {
   return ending.type !== "unused" && ending.type !== "void";
 }
 
-/**
- * Whether nothing is left of a running key when its item is done, and so many before it are: no other item, no line, nobody who waits, and
- * nothing to be told.
- */
-export function leavesNothing(
-  { kind, items, more, paused, wanted, todo, cut, takenLeft }: KeyState,
-  done = 0,
-): boolean {
-  const isPlain = kind === "running" && more === false && !paused && wanted.length === 0;
-  if (!isPlain || todo.length > 0 || cut.length > 0 || takenLeft > 0 || items.length !== done + 1) return false;
-  return items.every(({ keepMs }) => keepMs === 0);
-}
-
-/** Whether that is so when a run of several items has ended as its holder says. */
-export function isWhole(key: string, state: KeyState, { ended: before = [], ending }: Report): boolean {
-  const { items, lease } = state;
-  if (before.length === 0 || ending.type !== "done" || lease?.covered !== items.length) return false;
-  return leavesNothing(state, before.length) && endBefore(key, state, before, 0).count === before.length;
-}
-
 /** A message has little room beside a big payload: then only the last attempt is kept. */
 function noted(item: KeyItem, attempt: AttemptReport): KeyItem {
   return { ...item, tried: addAttempt(isBig(item) ? [] : (item.tried ?? []), attempt) };

@@ -5,7 +5,6 @@ import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
 import { tracked } from "../../locks/tracked.ts";
-import { LONG_RUN } from "./ahead.ts";
 import { check, durability } from "./check.ts";
 import type { ConsumerInfo } from "./api-types.ts";
 import { tellAway } from "./away.ts";
@@ -21,6 +20,7 @@ import { Nonces } from "./nonce.ts";
 import { isGone } from "./locate.ts";
 import { cancel, keyOfItem, pauseKey, revive } from "./operate.ts";
 import { type StoreOptions, type StoreSettings, parseStoreOptions } from "./options.ts";
+import { FEWEST_TOGETHER } from "./puts.ts";
 import { QueueRoom } from "./queue-room.ts";
 import { NatsRegister } from "./register.ts";
 import { repairsOf, scanStore } from "./repairs.ts";
@@ -48,10 +48,8 @@ export interface EngineParts {
   /** Of this process alone: letters and digits. */
   readonly name?: string;
   readonly random: () => number;
-  /** After so many keys in a row, each at once, a worker's leases are brief. */
-  readonly briefAfter?: number;
-  /** Writes go in batches from the first on, whether the server is slow or not. */
-  readonly putTogether?: boolean;
+  /** Where the servers sync every write, so many that wait go together. */
+  readonly fewestTogether?: number;
 }
 
 export class NatsEngine implements port.Engine {
@@ -66,8 +64,7 @@ export class NatsEngine implements port.Engine {
   readonly #js: JetStream;
   readonly #nonces: Nonces;
   readonly #random: () => number;
-  readonly #briefAfter: number;
-  readonly #putTogether: boolean;
+  readonly #fewestTogether: number;
   readonly #rooms = new Map<string, QueueRoom>();
   /** Rooms of queues that were deleted, while they close. */
   readonly #formers = new Set<Promise<unknown>>();
@@ -86,11 +83,9 @@ export class NatsEngine implements port.Engine {
     clock = systemClock,
     name = randomName(),
     random,
-    briefAfter = LONG_RUN,
-    putTogether = false,
+    fewestTogether = FEWEST_TOGETHER,
   }: EngineParts) {
-    this.#briefAfter = briefAfter;
-    this.#putTogether = putTogether;
+    this.#fewestTogether = fewestTogether;
     this.#wire = wire;
     this.#clock = clock;
     this.#settings = parseStoreOptions(options);
@@ -172,15 +167,18 @@ export class NatsEngine implements port.Engine {
     );
   }
 
+  /** Those whose keys may go on come last: what the others make ready may be more urgent. */
   async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
-    return await this.#run("a settlement", () =>
-      Promise.all(
-        settlements.map(async (settlement): Promise<port.SettleResult> => {
-          const room = this.#rooms.get(settlement.lease.queue);
-          return room === undefined ? "lost" : await lostWith(room.settle(settlement), "lost");
-        }),
-      ),
-    );
+    const goesOn = settlements.map((one) => this.#rooms.get(one.lease.queue)?.mayGoOn(one) === true);
+    const settle = async (one: port.Settlement, next?: port.NextRequest): Promise<port.SettleResult> => {
+      const room = this.#rooms.get(one.lease.queue);
+      return room === undefined ? "lost" : await lostWith(room.settle(one, next), "lost");
+    };
+    return await this.#run("a settlement", async () => {
+      const ends = settlements.map((one, index) => (goesOn[index] === true ? undefined : settle(one)));
+      await Promise.all(ends.filter((end) => end !== undefined));
+      return await Promise.all(settlements.map((one, index) => ends[index] ?? settle(one, one.next)));
+    });
   }
 
   async find({ queue, id }: port.ItemRequest): Promise<port.ItemReport | undefined> {
@@ -237,7 +235,6 @@ export class NatsEngine implements port.Engine {
     await this.#run("a pause", async () => {
       const room = this.#room(queue);
       if (key !== undefined) {
-        if (paused) room.giveBack();
         await pauseKey(room.store, key, paused);
         return;
       }
@@ -435,8 +432,7 @@ export class NatsEngine implements port.Engine {
       clock: this.#clock,
       nonces: this.#nonces,
       random: this.#random,
-      briefAfter: this.#briefAfter,
-      putTogether: this.#putTogether,
+      fewestTogether: this.#settings.sync === "always" ? this.#fewestTogether : undefined,
       subjects: this.#subjects.of(queue),
       shared: this.#subjects.shared,
       inbox: this.#inbox,

@@ -4,7 +4,7 @@ import { end, type Ended, expire } from "./endings.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { Held } from "./own-leases.ts";
 import type { Sessions } from "./sessions.ts";
-import { isSpent, type KeyState, type Seen, type StateLease } from "./state.ts";
+import type { KeyState, Seen, StateLease } from "./state.ts";
 import type { Token } from "./token.ts";
 
 /** Between two tries to free a key while the server is away. */
@@ -37,8 +37,6 @@ export class Freeing {
   /** Frees a key whose lease is over, if it still has the lease that is meant. */
   async putBack(key: string, isMeant: (lease: StateLease) => boolean): Promise<void> {
     await this.#letGo(key, ({ state }, now) => {
-      // Whoever would have cleared it away may be gone.
-      if (isSpent(state)) return state;
       return state.lease === undefined || !isMeant(state.lease) ? undefined : without(state, expire(state, now));
     });
   }
@@ -56,23 +54,34 @@ export class Freeing {
   /** This process's session lives on: nobody else would free the key. */
   async putBackSurely(held: Held): Promise<void> {
     await this.#surely(() =>
-      this.putBack(held.key, (lease) => held.streak.isMine(lease, held.fence) && lease.session === held.session.id),
+      this.putBack(held.key, (lease) => held.isMine(lease) && lease.session === held.session.id),
     );
   }
 
   /**
-   * The same for a lease that nobody was told of, if it was written at all: no attempt is counted. Where there is nothing, or what there was
-   * before, something is written, so that a write that is still on its way comes too late.
+   * The same for a lease that nobody was told of, if it was written at all: no attempt is counted. Where there is nothing, something is written,
+   * so that a write that is still on its way comes too late.
    */
-  async giveUpSurely(key: string, nonce: string | undefined, before = 0): Promise<void> {
+  async giveUpSurely(key: string, nonce: string | undefined): Promise<void> {
     await this.#surely(() =>
       this.#letGo(key, ({ sequence, state }, now) => {
-        if (sequence === before || sequence === 0 || isSpent(state)) return state;
+        if (sequence === 0) return state;
         return state.lease?.nonce === nonce
           ? without(state, end(key, state, { ending: { type: "unused" } }, now))
           : undefined;
       }),
     );
+  }
+
+  /** The same for one that may have been written in place of a lease that is still this process's. */
+  async giveUpNextSurely(key: string, nonce: string, fence: number): Promise<void> {
+    await this.#surely(async () => {
+      // From here on a write of it that is still on its way comes too late.
+      await this.#store.change(key, ({ state }) => (state.lease?.fence === fence ? { ...state } : undefined));
+      await this.#letGo(key, ({ state }, now) =>
+        state.lease?.nonce === nonce ? without(state, end(key, state, { ending: { type: "unused" } }, now)) : undefined,
+      );
+    });
   }
 
   async #surely(work: () => Promise<void>): Promise<void> {

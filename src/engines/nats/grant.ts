@@ -19,8 +19,13 @@ export function grantOf(held: Held, names: Names): Grant {
   if (item === undefined) throw new Error("A lease of work has no item.");
   const key = textOf(held.key);
   const given = (one: KeyItem, attempt: number): Item => itemOf(one, attempt, held.key, key, names);
-  const grant = { lease: leaseOf(held, names.queue, key), item: given(item, item.attempts) };
-  return behind.length === 0 ? grant : { ...grant, behind: behind.map((one) => given(one, one.attempts + 1)) };
+  const { items, more } = held.seen.state;
+  return {
+    lease: leaseOf(held, names.queue, key),
+    item: given(item, item.attempts),
+    ...(behind.length === 0 ? {} : { behind: behind.map((one) => given(one, one.attempts + 1)) }),
+    ...(more !== false || items.length > 1 + behind.length ? { more: true as const } : {}),
+  };
 }
 
 function itemOf(item: KeyItem, attempt: number, token: string, key: string, { queue, levelName }: Names): Item {

@@ -13,20 +13,15 @@ export function writeHeld(
   isGood?: () => boolean,
 ): Promise<Seen | undefined> {
   return store
-    .write(held.key, held.streak.seen, next, isGood)
+    .write(held.key, held.seen, next, isGood)
     .catch((error: unknown) => perhapsWritten(store, held, next, error));
 }
 
 /** The reply was lost. Undefined: it was not written. */
-export async function perhapsWritten(
-  store: KeyStore,
-  held: Held,
-  next: KeyState,
-  error: unknown,
-): Promise<Seen | undefined> {
+async function perhapsWritten(store: KeyStore, held: Held, next: KeyState, error: unknown): Promise<Seen | undefined> {
   if (!(error instanceof OutcomeUnknown)) throw asError(error);
   const now = await store.read(held.key);
-  if (held.streak.isMine(now.state.lease, held.fence)) return undefined;
+  if (held.isMine(now.state.lease)) return undefined;
   // Somebody else's item came on top of it; the lease is this very one.
   if (next.lease !== undefined && now.state.lease?.nonce === next.lease.nonce) {
     await store.perform(held.key, now.state);
@@ -39,14 +34,14 @@ export async function perhapsWritten(
 export async function rewriteHeld(store: KeyStore, held: Held, next: KeyState): Promise<boolean> {
   const written = await writeHeld(store, held, next);
   if (written === undefined) return await lookAgain(store, held);
-  held.streak.seen = written;
+  held.seen = written;
   return true;
 }
 
 /** Somebody else changed the record. True: it is still this lease's. */
 export async function lookAgain(store: KeyStore, held: Held): Promise<boolean> {
   const seen = await store.read(held.key);
-  if (!held.streak.isMine(seen.state.lease, held.fence)) return false;
+  if (!held.isMine(seen.state.lease)) return false;
   await takeIn(store, held, seen);
   return true;
 }
@@ -61,7 +56,7 @@ export async function takeIn(store: KeyStore, held: Held, seen: Seen, matters: (
   await store.perform(held.key, seen.state);
   if (!matters()) return;
   // What lay below is gone already, or will be asked for again.
-  held.streak.seen = { sequence: seen.sequence, state: { ...seen.state, below: [], todo: [] } };
+  held.seen = { sequence: seen.sequence, state: { ...seen.state, below: [], todo: [] } };
 }
 
 function always(): boolean {

@@ -156,7 +156,6 @@ export class Inspector {
       js.subjects(subjects.stream, subjects.allWaiting),
     ]);
     const latest = new Map<string, Stored>();
-    const sequences = new Set(stored.map(({ sequence }) => sequence));
     for (const one of stored) {
       const key = lastToken(one.subject);
       if ((latest.get(key)?.sequence ?? 0) < one.sequence) latest.set(key, one);
@@ -172,8 +171,6 @@ export class Inspector {
     for (const [subject, count] of lines) add(perLevel, Number(subject.split(".").at(-2)), count);
     let running = 0;
     for (const [key, { state }] of current) {
-      // Its item is done.
-      if (state.brief !== 0 && !sequences.has(state.brief)) continue;
       const waiting = state.kind === "running" ? state.items.slice(1) : state.items;
       if (state.kind === "running") running += 1;
       for (const { level } of waiting) add(perLevel, level, 1);
@@ -207,9 +204,7 @@ export class Inspector {
       if (state.kind === "running") running += 1;
       for (const { level } of state.kind === "running" ? state.items.slice(1) : state.items) add(perLevel, level, 1);
       // Its consumer knows a ready key by one message, at the level of its most urgent item.
-      // So it does one that runs for a moment only.
-      if (state.kind === "ready" || (state.kind === "running" && state.brief !== 0))
-        add(perLevel, Math.min(...state.items.map(({ level }) => level)), -1);
+      if (state.kind === "ready") add(perLevel, Math.min(...state.items.map(({ level }) => level)), -1);
       if (state.takenLeft === 0) continue;
       const lines = await js.subjects(subjects.stream, subjects.waitingOf(key));
       await this.#subtractTaken(perLevel, key, state, lines);
@@ -226,7 +221,7 @@ export class Inspector {
     const damaged = new Set<string>();
     for (let at = 0; at < keys.length; at += READ_AT_ONCE) {
       const page = keys.slice(at, at + READ_AT_ONCE);
-      const seen = await Promise.all(page.map((key) => this.#store.peek(key).catch(asDamage)));
+      const seen = await Promise.all(page.map((key) => this.#store.read(key).catch(asDamage)));
       for (const [index, one] of seen.entries()) {
         if (one instanceof Damaged) damaged.add(page[index] ?? "");
         else if (one.sequence > 0) found.set(page[index] ?? "", one);
@@ -250,7 +245,7 @@ export class Inspector {
 
   async #keyReport(key: string, behind: Behind | undefined, signs: SignOf): Promise<port.KeyReport | undefined> {
     const counts = this.#counts();
-    const seen = await this.#store.peek(key).catch(asDamage);
+    const seen = await this.#store.read(key).catch(asDamage);
     const state = seen instanceof Damaged ? NOTHING : seen.state;
     const [there, due, delayed, running] = await Promise.all([
       counts.waiting(key, state, behind?.lineOf(key)),

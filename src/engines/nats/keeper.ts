@@ -1,9 +1,9 @@
 /**
- * Makes streams and consumers: when a queue is first used, and anew when somebody deleted them under processes that run. Nobody looks
- * for that by the clock. Whoever uses the queue hears it from the server: nobody serves a subject, or a pull is refused.
+ * Makes streams and consumers when a queue is first used, and looks after them when the server says that something is gone: nobody serves a
+ * subject, or a pull is refused.
  *
- * A consumer that is made anew delivers every ready key again, and nothing is lost: a delivery is a hint. A stream takes its items and
- * leases with it. So before it is made anew, whoever has a lease of the old one is told; and it begins beyond the old one's sequences, so
+ * A consumer that somebody deleted is made anew: it delivers every ready key again, and nothing is lost, because a delivery is a hint. A stream takes its
+ * items and leases with it. Then the queue is missing, for all who use it, until it is declared again; its new stream begins beyond the old one's sequences, so
  * that fences rise.
  */
 import { type Clock, pause } from "../../domain/clock.ts";
@@ -31,7 +31,6 @@ const LOOK_MS = 100;
 
 /** A queue that this process uses. */
 export interface Kept {
-  readonly record: QueueRecord;
   /** These are its consumers. True: not all of them are those that were known. */
   know(consumers: readonly ConsumerInfo[]): boolean;
   /** It was deleted. */
@@ -92,17 +91,17 @@ export class Keeper {
   /** @param isNew nobody has used the queue before, so nobody has a lease */
   async setUpQueue(queue: string, record: QueueRecord, isNew = false): Promise<readonly ConsumerInfo[]> {
     const own = this.#subjects.of(queue);
-    let isMade = false;
+    let isMadeAnew = false;
     const ensured = await setUpQueue(this.#js, own, record, this.#settings, async () => {
-      isMade = true;
-      if (!isNew) {
+      isMadeAnew = !isNew;
+      if (isMadeAnew) {
         await this.#assertThere(queue);
         tellAll(this.#wire, own);
         await pause(this.#clock, TOLD_MS);
       }
       return this.#firstSequence();
     });
-    if (isMade && !isNew) {
+    if (isMadeAnew) {
       // For those who were just being given a lease.
       tellAll(this.#wire, own);
       await this.#assertThere(queue);
@@ -139,13 +138,15 @@ export class Keeper {
     if (record?.deletion !== undefined) throw new StreamClosed(queue);
   }
 
-  /** A pull was refused. True: what the queue has at the server is not what it was. */
+  /** A pull was refused. True: its consumer is not the one that it was. */
   async restoreConsumers(queue: string): Promise<boolean> {
     const room = this.#rooms.get(queue);
     if (room === undefined) return false;
     return await this.#once(`${queue} consumers`, async () => {
-      const wasGone = await this.#share(queue, () => this.#restoreStream(queue, room));
-      return room.know(await this.setUpQueue(queue, await this.#recordOf(queue, room))) || wasGone;
+      await this.#share(queue, () => this.#isOpen(queue, room));
+      const record = await readQueue(this.#js, this.#subjects, queue);
+      if (record === undefined) throw missing(queue, room);
+      return room.know(await this.setUpQueue(queue, record));
     });
   }
 
@@ -153,51 +154,36 @@ export class Keeper {
     const queue = this.#subjects.queueOf(what);
     if (queue === undefined) return await this.#once("", () => this.#restoreShared());
     const room = this.#rooms.get(queue);
-    return room !== undefined && (await this.#once(queue, () => this.#restoreStream(queue, room)));
+    return room !== undefined && (await this.#once(queue, () => this.#isOpen(queue, room)));
   }
 
-  async #restoreStream(queue: string, room: Kept): Promise<boolean> {
-    const { stream } = this.#subjects.of(queue);
-    if (await this.#isThere(stream)) return await this.#opens(queue, room);
-    await pause(this.#clock, CERTAIN_MS);
-    if (await this.#isThere(stream)) return true;
-    room.know(await this.setUpQueue(queue, await this.#recordOf(queue, room)));
-    return true;
-  }
-
-  /** The stream is there, and its queue may be in the middle of its deletion. True: it was, and is in use again. */
-  async #opens(queue: string, room: Kept): Promise<boolean> {
+  /** True: the queue was in the middle of its deletion, and is in use again. Throws if it is gone. */
+  async #isOpen(queue: string, room: Kept): Promise<boolean> {
     const own = this.#subjects.of(queue);
+    if (!(await this.#isThere(own.stream))) {
+      await pause(this.#clock, CERTAIN_MS);
+      if (await this.#isThere(own.stream)) return true;
+      throw missing(queue, room);
+    }
     // A server whose JetStream is switched off answers nothing at all.
     const late = pause(this.#clock, PATIENCE_MS).then(() => undefined);
     const info = await Promise.race([this.#js.streamInfoOnce(own.stream).catch(() => undefined), late]);
     if (info === undefined || !isClosed(info, own)) return false;
     if (await this.waitUntilOpen(queue)) return true;
-    room.missing();
-    throw new QueueMissing(queue);
+    throw missing(queue, room);
   }
 
-  /** Locks, ids, dead letters and what was delayed are gone, and so is the life of every lease: its holder learns at its next sign of life. */
+  /**
+   * The stream that all queues share is made anew for those who need it, and queues with the next declaration. Locks, ids, dead letters and what was
+   * delayed are gone, and so is the life of every lease: its holder learns at its next sign of life.
+   */
   async #restoreShared(): Promise<boolean> {
     if (await this.#isThere(this.#subjects.shared)) return false;
     await pause(this.#clock, CERTAIN_MS);
     if (await this.#isThere(this.#subjects.shared)) return true;
     await this.#ensureShared();
-    for (const [queue, room] of this.#rooms) {
-      const { levels, paused } = room.record;
-      await this.#js.put(this.#subjects.queueRecord(queue), JSON.stringify({ levels, paused }), { expect: 0 });
-      room.know(await this.setUpQueue(queue, room.record));
-    }
+    for (const room of this.#rooms.values()) room.missing();
     return true;
-  }
-
-  /** Its record goes with the shared stream, which is made anew with it; where that is there and the record is not, somebody deleted the queue. */
-  async #recordOf(queue: string, room: Kept): Promise<QueueRecord> {
-    const record = await readQueue(this.#js, this.#subjects, queue);
-    if (record !== undefined) return record;
-    if (!(await this.#isThere(this.#subjects.shared))) return room.record;
-    room.missing();
-    throw new QueueMissing(queue);
   }
 
   /** Unless the server says that there is none. */
@@ -257,4 +243,9 @@ export class Keeper {
     this.#restoring.set(name, restoring);
     return restoring;
   }
+}
+
+function missing(queue: string, room: Kept): QueueMissing {
+  room.missing();
+  return new QueueMissing(queue);
 }

@@ -17,26 +17,13 @@ import type { Nonces } from "./nonce.ts";
 import type { Puts } from "./puts.ts";
 import type { FoundReceipt, Receipts } from "./receipts.ts";
 import { Lost, Unserved } from "./requests.ts";
-import { free, type Heads, isBig, STAYS_ANNOUNCED } from "./rules.ts";
-import { SETTLED_MS } from "./run-ahead.ts";
+import { free, type Heads, isBig, type Look, MOST_TAKEN, NO_LOOK, STAYS_ANNOUNCED, takeAlong } from "./rules.ts";
 import { firstSent, type Sent, seenOf } from "./sent.ts";
-import {
-  coveredOf,
-  isRecord,
-  type KeyItem,
-  type KeyState,
-  NOTHING,
-  type Seen,
-  type StateLease,
-  UNSEEN,
-  type Waiting,
-} from "./state.ts";
+import { isRecord, type KeyItem, type KeyState, type Seen, UNSEEN, type Waiting } from "./state.ts";
 import type { QueueSubjects } from "./subjects.ts";
 
 /** How long a key that became idle is still there: as short as a server can make it. */
 export const IDLE_SECONDS = 1;
-/** A knock stays for so much longer than the lease that it is about. */
-const KNOCK_SECONDS = 2;
 const MOST_TRIES = 6;
 const LINE_PAGE = 64;
 /** Of the life of an idle key, counted here from before a write, within which it cannot have vanished there. */
@@ -94,62 +81,14 @@ export class KeyStore {
     this.#takeInDue = parts.takeInDue;
   }
 
-  /**
-   * How a key stands, for whoever may change it. If somebody has it for a moment only, they are told first: from then on they end their lease by a
-   * change of the key, and not in silence. Only then is it looked whether they have done so already.
-   */
-  read(key: string): Promise<Seen> {
-    return this.#read(key, (lease) => this.#knock(lease));
-  }
-
-  /** The same for whoever only looks. */
-  peek(key: string): Promise<Seen> {
-    return this.#read(key, () => undefined);
-  }
-
-  async #read(key: string, before: (lease: StateLease) => Promise<void> | undefined): Promise<Seen> {
-    for (let seen = await this.last(key); ;) {
-      const { brief, lease } = seen.state;
-      if (brief === 0 || lease === undefined) return seen;
-      await before(lease);
-      if (await this.#isThere(brief)) return seen;
-      // If the key has moved on, its ready message went with that.
-      const now = await this.last(key);
-      if (now.sequence === seen.sequence) return { sequence: now.sequence, state: { ...NOTHING, brief } };
-      seen = now;
-    }
-  }
-
-  /** The last word on a key, which may be a record that means nothing any more. */
-  async last(key: string): Promise<Seen> {
+  /** How a key stands. */
+  async read(key: string): Promise<Seen> {
     const stored = await this.js.last(this.subjects.stream, this.subjects.state(key));
     if (stored === undefined) return UNSEEN;
     try {
       return { sequence: stored.sequence, state: decodeState(stored.data, stored.sequence) };
     } catch (error) {
       throw damagedKey(this.subjects, key, stored, error);
-    }
-  }
-
-  async #isThere(sequence: number): Promise<boolean> {
-    return (await this.js.at(this.subjects.stream, sequence)) !== undefined;
-  }
-
-  /** It is there for as long as a lease from before it may be. */
-  async #knock({ session, leaseMs }: StateLease): Promise<void> {
-    const ttlSeconds = Math.ceil(leaseMs / 1_000) + KNOCK_SECONDS;
-    await this.js.putSurely(this.subjects.knock(session), "", { rollup: true, ttlSeconds });
-  }
-
-  /** As `read`, after what whoever has the key may have started ahead is written, if that matters. */
-  async readSettled(key: string, matters: (seen: Seen) => boolean): Promise<Seen> {
-    for (let seen = await this.read(key); ;) {
-      // A worker goes on within its run without starting anything ahead of what is written.
-      if (coveredOf(seen.state) !== 1 || !matters(seen)) return seen;
-      await pause(this.clock, SETTLED_MS);
-      const now = await this.read(key);
-      if (now.sequence === seen.sequence) return now;
-      seen = now;
     }
   }
 
@@ -208,6 +147,14 @@ export class KeyStore {
     }
   }
 
+  /** What stands in line behind the first item that a key carries, for whoever does not have it. */
+  async #lookBehind(key: string, { items, taken, cut }: KeyState): Promise<Look> {
+    const level = items[0]?.level ?? 0;
+    if (this.js.isReplicated(this.subjects.stream)) return NO_LOOK;
+    const behind = await this.few(key, level, taken[level] ?? 0, MOST_TAKEN - 1);
+    return { ...NO_LOOK, behind: behind.filter(({ sequence }) => !cut.includes(sequence)) };
+  }
+
   /** One level of the line, from behind a sequence on. */
   async *line(key: string, level: number, after: number): AsyncGenerator<Waiting> {
     for (let from = after; ;) {
@@ -229,14 +176,6 @@ export class KeyStore {
     if (replaced !== 0) return this.#without(replaced, written);
     // Others may see it as idle from now on; it vanishes when nothing depends on it any more.
     return clean || wanted.kind !== "idle" ? written : this.#thenFinishIdle(key, written);
-  }
-
-  /** A ready key runs for a moment, in one batch with others. The message that made it ready stays where it is. */
-  writeBrief(key: string, seen: Seen, next: KeyState, batch: string): Promise<Seen | undefined> {
-    const state: KeyState = { ...next, nonce: this.#nonces.next(), announced: 0, brief: seen.sequence };
-    const options = { expect: seen.sequence, check: this.subjects.state(key), rollup: false };
-    const write = { subject: this.subjects.briefRecord(batch, key), data: encodeState(state), options };
-    return this.#sendWrite(key, seen, state, write, always);
   }
 
   /** The server has answered: what it was to remove together with the write is gone. */
@@ -302,6 +241,9 @@ export class KeyStore {
         if (left === undefined) return undefined;
         const heads = await this.heads(key, seen.state);
         const next = free(left, left.items, heads, this.levels, now);
+        // As many as a run may have.
+        if (next.kind === "ready" && next.more === true)
+          return takeAlong(next, await this.#lookBehind(key, next), this.room).state;
         if (next.kind !== "idle" || seen.state.more !== true) return next;
         again = true;
         return { ...seen.state, announced: STAYS_ANNOUNCED, more: "closing" };
@@ -422,8 +364,7 @@ export class KeyStore {
   #overlay(seen: Seen, next: KeyState): KeyState {
     const { state } = seen;
     const announced = announcedBy(seen);
-    const isBrief = state.brief !== 0;
-    const below = isBrief ? [...state.below, seen.sequence, state.brief] : state.below;
+    const { below } = state;
     const wanted: KeyState = {
       ...next,
       nonce: this.#nonces.next(),
@@ -431,13 +372,12 @@ export class KeyStore {
       below,
       announced: next.kind === "ready" && next.announced !== 0 ? announced : 0,
       recordBelow: false,
-      brief: 0,
     };
     if (isRecord(wanted))
       return wanted.kind === "ready" || announced === 0 ? wanted : { ...wanted, below: [...below, announced] };
     return {
       ...wanted,
-      recordBelow: (seen.sequence > 0 && isRecord(state) && !isBrief) || state.recordBelow,
+      recordBelow: (seen.sequence > 0 && isRecord(state)) || state.recordBelow,
       // Also one that this write replaces: a server that is killed in the middle of it may have stored the one and not removed the other.
       below: announced === 0 ? below : [...below, announced],
     };
@@ -502,7 +442,7 @@ export class KeyStore {
       expect: seen.sequence,
       check: this.subjects.state(key),
       rollup: isRecord(state)
-        ? seen.state.recordBelow || (seen.sequence > 0 && isRecord(seen.state) && seen.state.brief === 0)
+        ? seen.state.recordBelow || (seen.sequence > 0 && isRecord(seen.state))
         : announcedBy(seen) !== 0 && levelOf(seen.state) === levelOf(state),
     };
     return {

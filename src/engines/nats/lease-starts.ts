@@ -2,9 +2,6 @@
 import { type Clock, elapsedMs, type Instant, instant } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
-import type { Batch } from "./brief-batches.ts";
-import type { BriefLeases } from "./brief-leases.ts";
-import { asError } from "./as-error.ts";
 import { firstState } from "./codec.ts";
 import type { Freeing } from "./freeing.ts";
 import { announcedBy, type KeyStore } from "./key-store.ts";
@@ -13,7 +10,7 @@ import type { Held, OwnLeases } from "./own-leases.ts";
 import { start } from "./rules.ts";
 import { type Session, type Sessions, slackOf } from "./sessions.ts";
 import { StartLooks } from "./start-looks.ts";
-import { coveredOf, type KeyItem, type Seen, type StateLease, UNSEEN } from "./state.ts";
+import { type KeyItem, type Seen, type StateLease, UNSEEN } from "./state.ts";
 import type { Token } from "./token.ts";
 
 /** Items keep coming to a key that is about to start; then it is somebody's next try. */
@@ -34,10 +31,6 @@ interface Starting {
   readonly lease: StateLease;
   readonly session: Session;
   readonly since: Instant;
-  /** By the monotonic clock. */
-  readonly begun: number;
-  /** Its item will most likely be done in a moment. */
-  readonly isBrief: boolean;
 }
 
 /** A key that is idle as far as anybody here knows, on its way to be this process's together with its first item. */
@@ -48,6 +41,14 @@ export interface First {
   readonly held: Promise<Held | undefined>;
 }
 
+export interface LeaseStartsParts {
+  readonly store: KeyStore;
+  readonly sessions: Sessions;
+  readonly acknowledgements: Acknowledgements;
+  readonly leases: OwnLeases;
+  readonly freeing: Freeing;
+}
+
 export class LeaseStarts {
   readonly #store: KeyStore;
   readonly #sessions: Sessions;
@@ -55,44 +56,29 @@ export class LeaseStarts {
   readonly #acknowledgements: Acknowledgements;
   readonly #leases: OwnLeases;
   readonly #freeing: Freeing;
-  readonly #briefs: BriefLeases;
   readonly #looks: StartLooks;
 
-  constructor(
-    store: KeyStore,
-    sessions: Sessions,
-    acknowledgements: Acknowledgements,
-    leases: OwnLeases,
-    freeing: Freeing,
-    briefs: BriefLeases,
-  ) {
+  constructor({ store, sessions, acknowledgements, leases, freeing }: LeaseStartsParts) {
     this.#store = store;
     this.#sessions = sessions;
     this.#clock = store.clock;
     this.#acknowledgements = acknowledgements;
     this.#leases = leases;
     this.#freeing = freeing;
-    this.#briefs = briefs;
     this.#looks = new StartLooks(store);
   }
 
-  /**
-   * Undefined: the key does not stand as it was delivered any more.
-   *
-   * @param isBrief its item will most likely be done in a moment
-   */
-  start(token: Token, claimant: Claimant, isBrief: boolean): Promise<Held | undefined> {
-    const begun = this.#clock.monotonic();
+  /** Undefined: the key does not stand as it was delivered any more. */
+  start(token: Token, claimant: Claimant): Promise<Held | undefined> {
     const { leaseMs } = claimant;
     const session = this.#sessions.current(leaseMs);
-    const under = (one: Session, since?: Instant): Promise<Held | undefined> =>
-      this.#startUnder(one, token, claimant, begun, isBrief, since);
-    if (session !== undefined) return under(session);
+    if (session !== undefined) return this.#startUnder(session, token, claimant);
     const likely = this.#sessions.likely(leaseMs);
-    if (likely === undefined) return this.#sessions.get(leaseMs).then((fresh) => under(fresh));
+    if (likely === undefined)
+      return this.#sessions.get(leaseMs).then((fresh) => this.#startUnder(fresh, token, claimant));
     const since = instant(this.#clock);
     const alive = this.#sessions.beat(likely);
-    return this.#ifAlive(alive, likely, under(likely, since));
+    return this.#ifAlive(alive, likely, this.#startUnder(likely, token, claimant, since));
   }
 
   /**
@@ -110,8 +96,7 @@ export class LeaseStarts {
     const isGood = (): boolean => !session.dead && elapsedMs(this.#clock, since) < leaseMs;
     const written = this.#store.write(key, UNSEEN, start(firstState(item), lease), isGood);
     const held = written.then(
-      (seen) =>
-        seen === undefined ? undefined : this.#take(key, seen, { claimant, session, since, begun: since.monotonic }),
+      (seen) => (seen === undefined ? undefined : this.#leases.take({ key, seen, session, worker, since })),
       (error: unknown) => {
         // Whatever else went wrong, nothing was written.
         if (error instanceof OutcomeUnknown) this.#store.background(this.#freeing.giveUpSurely(key, lease.nonce));
@@ -133,7 +118,7 @@ export class LeaseStarts {
     if (held.since.monotonic - session.since.monotonic > slackOf(session.leaseMs)) held.since = session.since;
     if (alive) return held;
     this.#leases.lose(held);
-    this.#store.background(this.#freeing.giveUpSurely(held.key, held.streak.seen.state.lease?.nonce));
+    this.#store.background(this.#freeing.giveUpSurely(held.key, held.seen.state.lease?.nonce));
     return undefined;
   }
 
@@ -141,23 +126,19 @@ export class LeaseStarts {
     session: Session,
     token: Token,
     claimant: Claimant,
-    begun: number,
-    isBrief: boolean,
     since = sinceOf(session, this.#clock),
   ): Promise<Held | undefined> {
     const { seen } = token;
     const lease = newLease(this.#store, session, claimant.worker, since);
-    const starting: Starting = { token, claimant, lease, session, since, begun, isBrief };
+    const starting: Starting = { token, claimant, lease, session, since };
     // What was to be done may have been done since the key was announced.
     if (seen.state.todo.length > 0 || announcedBy(seen) !== seen.sequence) return this.#startAgain(starting);
     return this.#looks.areWorth ? this.#startAfterLook(starting) : this.#startAsDelivered(starting);
   }
 
   #startAsDelivered(starting: Starting): Promise<Held | undefined> {
-    const { lease, session, token, claimant } = starting;
+    const { lease, token, claimant } = starting;
     const { key, seen } = token;
-    const batch = starting.isBrief ? this.#briefs.enter(session, token) : undefined;
-    if (batch !== undefined) return this.#startBriefly(starting, batch);
     const began = (written: Seen | undefined): Held | Promise<Held | undefined> => {
       this.#looks.count(written === undefined);
       return written === undefined ? this.#startAgain(starting) : this.#started(starting, seen, written);
@@ -165,31 +146,6 @@ export class LeaseStarts {
     return this.#store
       .write(key, seen, start(seen.state, lease, claimant.mostItems))
       .then(began, (error: unknown) => seenIfMine(this.#store, key, lease, error).then(began));
-  }
-
-  #startBriefly(starting: Starting, batch: Batch): Promise<Held | undefined> {
-    const { lease } = starting;
-    const { key, seen, delivery } = starting.token;
-    const began = (written: Seen | undefined): Held | Promise<Held | undefined> => {
-      this.#looks.count(written === undefined);
-      if (written === undefined || delivery === undefined) {
-        this.#briefs.leave(batch);
-        return this.#startAgain(starting);
-      }
-      const held = this.#take(key, written, starting);
-      this.#briefs.begin(held, batch, delivery);
-      return held;
-    };
-    return this.#store.writeBrief(key, seen, start(seen.state, lease), batch.name).then(began, (error: unknown) => {
-      if (error instanceof OutcomeUnknown) {
-        // It may have begun, or begin yet: nobody here ends it, and nobody else would.
-        this.#briefs.abandon(batch);
-        this.#store.background(this.#freeing.giveUpSurely(key, lease.nonce, seen.sequence));
-      } else {
-        this.#briefs.leave(batch);
-      }
-      throw asError(error);
-    });
   }
 
   async #startAfterLook(starting: Starting): Promise<Held | undefined> {
@@ -225,47 +181,21 @@ export class LeaseStarts {
     }
   }
 
-  #started(starting: Starting, { state }: Seen, written: Seen): Held {
-    const { token } = starting;
-    const held = this.#take(token.key, written, starting);
-    this.#prepare(held, () => this.#settleIn(held, state.below, token));
-    return held;
-  }
-
-  #take(
-    key: string,
-    written: Seen,
-    { claimant, session, since, begun }: Pick<Starting, "claimant" | "session" | "since" | "begun">,
-  ): Held {
-    const held = this.#leases.takeFirst(key, written, session, claimant.worker, since, begun);
-    held.mostItems = claimant.mostItems;
-    held.behind = written.state.items.slice(1, coveredOf(written.state));
-    return held;
-  }
-
-  #prepare({ streak }: Held, prepare: () => Promise<void>): void {
-    streak.prepare = prepare;
-    streak.isReady = false;
-    streak.ready = prepare();
-    // Whoever settles hears of it, and tries again.
-    streak.ready.catch(() => undefined);
-  }
-
-  /** After a lease has begun: what lay below it is removed. */
-  #settleIn({ streak }: Held, below: readonly number[], { delivery, seen }: Token): Promise<void> {
+  /** What lay below the record is removed. */
+  #started(starting: Starting, { state: { below } }: Seen, written: Seen): Held {
+    const { token, session, since, claimant } = starting;
     const { js, subjects } = this.#store;
-    const acknowledged =
-      delivery === undefined
-        ? js.remove(subjects.stream, seen.sequence)
-        : this.#acknowledgements.add(delivery.consumer, delivery.reply, seen.sequence);
-    const removed: Promise<unknown> =
-      below.length === 0
-        ? acknowledged
-        : Promise.all([acknowledged, ...below.map((sequence) => js.remove(subjects.stream, sequence))]);
-    return removed.then(() => {
-      // All below is gone now; nothing has to be said about it any more.
-      streak.seen = { sequence: streak.seen.sequence, state: { ...streak.seen.state, below: [] } };
-      streak.isReady = true;
-    });
+    const { delivery, seen } = token;
+    const held = this.#leases.take({ key: token.key, seen: written, session, worker: claimant.worker, since });
+    const clear = (): Promise<unknown> => {
+      const removed = below.map((sequence): Promise<unknown> => js.remove(subjects.stream, sequence));
+      const acknowledged =
+        delivery === undefined
+          ? js.remove(subjects.stream, seen.sequence)
+          : this.#acknowledgements.add(delivery.consumer, delivery.reply, seen.sequence);
+      return removed.length === 0 ? acknowledged : Promise.all([acknowledged, ...removed]);
+    };
+    held.clear(clear, () => this.#acknowledgements.hurry());
+    return held;
   }
 }

@@ -1,22 +1,19 @@
 /** The leases that this process holds: how they begin, are kept, and end. Each part of that has a file of its own. */
-import type { Grant, HoldRequest, Lease, Renewal, RenewResult, Settlement, SettleResult } from "../../engine/port.ts";
+import type { Grant, HoldRequest, Lease, NextRequest, Renewal, RenewResult, Settlement } from "../../engine/port.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
-import { BriefLeases } from "./brief-leases.ts";
 import { Freeing, type FreeingHooks } from "./freeing.ts";
-import { GoingOn, type GoingOnHooks } from "./going-on.ts";
 import { grantOf, type Names } from "./grant.ts";
 import type { KeyStore } from "./key-store.ts";
-import { LeaseEnds } from "./lease-ends.ts";
+import { type Ended, LeaseEnds } from "./lease-ends.ts";
 import { type Claimant, type First, LeaseStarts } from "./lease-starts.ts";
 import { type Held, OwnLeases } from "./own-leases.ts";
 import { Renewals } from "./renewals.ts";
 import type { Sessions } from "./sessions.ts";
-import { type SettlementHooks, Settlements } from "./settlements.ts";
 import type { KeyItem, StateLease } from "./state.ts";
 import type { Token } from "./token.ts";
 import { type Wish, Wishes } from "./wishes.ts";
 
-export interface LeaseHooks extends Names, GoingOnHooks, SettlementHooks, FreeingHooks {
+export interface LeaseHooks extends Names, FreeingHooks {
   /** The last lease of this process has ended. */
   readonly emptied: () => void;
 }
@@ -24,54 +21,32 @@ export interface LeaseHooks extends Names, GoingOnHooks, SettlementHooks, Freein
 export class Leases {
   readonly #names: Names;
   readonly #own: OwnLeases;
-  readonly #briefs: BriefLeases;
   readonly #freeing: Freeing;
-  readonly #goingOn: GoingOn;
   readonly #starts: LeaseStarts;
   readonly #ends: LeaseEnds;
-  readonly #settlements: Settlements;
   readonly #renewals: Renewals;
   readonly #wishes: Wishes;
 
   constructor(store: KeyStore, sessions: Sessions, acknowledgements: Acknowledgements, hooks: LeaseHooks) {
     const freeing = new Freeing(store, sessions, hooks);
-    const ranOut = (held: Held): void => {
-      briefs.forget(held);
-      store.background(freeing.putBackSurely(held));
-    };
-    const own: OwnLeases = new OwnLeases(store, sessions, ranOut, hooks.emptied);
-    const briefs = new BriefLeases(store, own, acknowledgements);
+    const ranOut = (held: Held): void => store.background(freeing.putBackSurely(held));
+    const leases = new OwnLeases(store.clock, sessions, ranOut, hooks.emptied);
     this.#names = hooks;
-    this.#own = own;
-    this.#briefs = briefs;
+    this.#own = leases;
     this.#freeing = freeing;
-    this.#goingOn = new GoingOn(store, hooks);
-    this.#starts = new LeaseStarts(store, sessions, acknowledgements, own, freeing, briefs);
-    this.#ends = new LeaseEnds(store, own, freeing, this.#goingOn, hooks.reserve);
-    this.#settlements = new Settlements(store, sessions, own, briefs, this.#ends, this.#goingOn, hooks);
-    this.#renewals = new Renewals(store, sessions, own);
-    this.#wishes = new Wishes(store, sessions, hooks.queue, own, freeing);
+    this.#starts = new LeaseStarts({ store, sessions, acknowledgements, leases, freeing });
+    this.#ends = new LeaseEnds({ store, sessions, leases, freeing });
+    this.#renewals = new Renewals(store, sessions, leases);
+    this.#wishes = new Wishes(store, sessions, hooks.queue, leases, freeing);
   }
 
   get count(): number {
     return this.#own.count;
   }
 
-  get goingOnCount(): number {
-    return this.#goingOn.count;
-  }
-
-  /** Settlements on their way that will bring their keys' next items, and the most urgent level among them. */
-  get goingOn(): { readonly count: number; readonly level: number } {
-    return this.#goingOn;
-  }
-
-  /** What was settled is written. */
-  async close(): Promise<void> {
+  close(): void {
     this.#freeing.close();
-    this.#goingOn.close();
-    await this.#own.close();
-    await this.#briefs.close();
+    this.#own.close();
   }
 
   /** All that was begun in the background is done. */
@@ -79,13 +54,9 @@ export class Leases {
     return this.#own.quiet();
   }
 
-  /**
-   * Undefined: the key does not stand as it was delivered any more.
-   *
-   * @param isBrief its item will most likely be done in a moment
-   */
-  start(token: Token, claimant: Claimant, isBrief: boolean): Promise<Held | undefined> {
-    return this.#starts.start(token, claimant, isBrief);
+  /** Undefined: the key does not stand as it was delivered any more. */
+  start(token: Token, claimant: Claimant): Promise<Held | undefined> {
+    return this.#starts.start(token, claimant);
   }
 
   /** A submission and a start in one write, for a claim that waits here. Undefined: there is no session for it, and nothing was done. */
@@ -97,8 +68,13 @@ export class Leases {
     return grantOf(held, this.#names);
   }
 
-  settle(settlement: Settlement): Promise<SettleResult> {
-    return this.#settlements.settle(settlement);
+  settle(settlement: Settlement, next?: NextRequest): Promise<Ended> {
+    return this.#ends.settle(settlement, next);
+  }
+
+  /** Whether the key of a lease may go on with its next run: its turn is not over. */
+  mayGoOn(lease: Lease): boolean {
+    return this.#ends.mayGoOn(lease);
   }
 
   /** Gives back a grant that nobody took. */

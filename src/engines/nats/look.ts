@@ -3,23 +3,8 @@
  * level. To look for one item after another costs more than to write several again, so those behind it are taken along.
  */
 import type { KeyStore } from "./key-store.ts";
-import { type Heads, NO_HEADS, sizeOf, takeAll, totalOf } from "./rules.ts";
-import type { KeyState, Waiting } from "./state.ts";
-
-/** Items of a line that are taken out of it at once. */
-const MOST_TAKEN = 32;
-/** Of what is taken along: it is written again and again. */
-const MOST_BYTES = 32_768;
-
-export interface Look {
-  readonly heads: Heads;
-  /** What stands behind the head of one level, in order. */
-  readonly behind: readonly Waiting[];
-  /** There was nothing else in the line. */
-  readonly isAll: boolean;
-}
-
-export const NO_LOOK: Look = { heads: NO_HEADS, behind: [], isAll: false };
+import { type Heads, type Look, MOST_TAKEN, NO_HEADS, NO_LOOK } from "./rules.ts";
+import type { KeyState } from "./state.ts";
 
 /** @param likely the level that most likely has the next item: of the others only the head is looked at, and only if it matters */
 export async function lookAt(store: KeyStore, key: string, state: KeyState, likely: number): Promise<Look> {
@@ -39,19 +24,4 @@ export async function lookAt(store: KeyStore, key: string, state: KeyState, like
   const rest = own === undefined || isEnd ? await headsOf(levels.slice(likely + 1)) : NO_HEADS;
   const isAll = isEnd && [...urgent, ...rest].every((other) => other === undefined);
   return { heads: [...urgent, own, ...rest], behind, isAll };
-}
-
-/** The state with what stands behind its first item, which was just taken out of the line; and whether that is all there was. */
-export function takeAlong(
-  state: KeyState,
-  { behind, isAll }: Look,
-  mostBytes: number,
-): { readonly state: KeyState; readonly isAll: boolean } {
-  const level = state.items[0]?.level;
-  if (behind.some(({ item }) => item.level !== level)) return { state, isAll: false };
-  let room = Math.min(MOST_BYTES, mostBytes - totalOf(state));
-  const count = behind.findIndex(({ item }) => (room -= sizeOf(item)) < 0);
-  const line = count === -1 ? behind : behind.slice(0, count);
-  const items = [...state.items, ...line.map(({ item }) => item)];
-  return { state: { ...takeAll(state, line), items }, isAll: isAll && count === -1 };
 }

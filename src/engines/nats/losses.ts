@@ -1,6 +1,5 @@
 import { HeldLeases } from "../../engine/held-leases.ts";
 import type { Lease, LostListener } from "../../engine/port.ts";
-import type { JetStream } from "./jetstream.ts";
 import { textOf } from "./key-token.ts";
 import { FENCES_PER_MESSAGE, type Seen } from "./state.ts";
 import type { QueueSubjects } from "./subjects.ts";
@@ -15,12 +14,6 @@ export function tellAll(wire: Wire, { lost }: QueueSubjects): void {
   sendUnanswered(wire, lost, `0 ${ALL}`);
 }
 
-/** The first fence that a lease can have in the stream that is there; beyond all, if there is none. */
-export async function firstFence(js: JetStream, { stream }: QueueSubjects): Promise<number> {
-  const info = await js.streamInfoOnce(stream);
-  return info === undefined ? Number.POSITIVE_INFINITY : (info.config.first_seq ?? 0) * FENCES_PER_MESSAGE;
-}
-
 /**
  * Who lost a lease is told by whoever frees the key, with a message outside of every stream: the key, and the first fence that its former holder
  * cannot have. It is a hint, and changes nothing here: the holder's own clock and its next renewal say the same.
@@ -30,16 +23,12 @@ export class Losses {
   readonly #wire: Wire;
   readonly #queue: string;
   readonly #subject: string;
-  readonly #firstFence: () => Promise<number>;
   readonly #anew: () => void;
   #hearing: Subscription | undefined;
-  /** Leases below this are of a stream that is gone. */
-  #goneBelow = 0;
 
   /** @param anew the queue's stream is another one, or will be in a moment */
-  constructor(wire: Wire, queue: string, subject: string, first: () => Promise<number>, anew: () => void) {
+  constructor(wire: Wire, queue: string, subject: string, anew: () => void) {
     this.#wire = wire;
-    this.#firstFence = first;
     this.#anew = anew;
     this.#queue = queue;
     this.#subject = subject;
@@ -54,8 +43,6 @@ export class Losses {
     if (lost === undefined) return;
     this.listen();
     this.#held.add(lease, lost);
-    // It was on its way when the stream was deleted.
-    if (lease.fence < this.#goneBelow) this.#held.lose(lease);
   }
 
   /** Its holder is done with it, whatever comes of that. */
@@ -70,6 +57,11 @@ export class Losses {
     sendUnanswered(this.#wire, this.#subject, `${fence} ${key}`);
   }
 
+  /** The queue's stream is gone, or is another one: whoever has a lease asks. */
+  doubtAll(): void {
+    for (const lease of this.#held.all()) this.#held.doubt(lease);
+  }
+
   close(): void {
     this.#hearing?.unsubscribe();
   }
@@ -82,15 +74,6 @@ export class Losses {
       return;
     }
     this.#anew();
-    void this.#lookAfterAll();
-  }
-
-  /** By what the server says, not by anybody's clock: a lease of the new stream must not be taken for one of the old. */
-  async #lookAfterAll(): Promise<void> {
-    // Whatever is held before the look is of the old stream, if there is none then.
-    const held = this.#held.all();
-    const first = await this.#firstFence().catch(() => 0);
-    if (first < Number.POSITIVE_INFINITY) this.#goneBelow = Math.max(this.#goneBelow, first);
-    for (const lease of held) if (lease.fence < first) this.#held.lose(lease);
+    this.doubtAll();
   }
 }

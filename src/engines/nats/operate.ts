@@ -94,10 +94,8 @@ async function cancelInLine(
 async function cancelInState(store: KeyStore, key: string, id: string): Promise<CancelResult | undefined> {
   let result: CancelResult | undefined;
   const isIt = (item: KeyItem): boolean => itemId(item, key) === id;
-  const settled = await store.readSettled(key, ({ state }) => state.items.slice(1).some(isIt));
-  await store.change(key, ({ state, sequence }) => {
+  await store.change(key, ({ state }) => {
     result = undefined;
-    if (sequence !== settled.sequence) return undefined;
     const index = state.items.findIndex(isIt);
     const item = state.items[index];
     if (item === undefined) return undefined;
@@ -128,12 +126,10 @@ async function cancelInState(store: KeyStore, key: string, id: string): Promise<
 export async function pauseKey(store: KeyStore, name: string, paused: boolean): Promise<void> {
   const key = tokenOf(name);
   if (paused) {
-    const written = await store.change(key, ({ state }) => {
+    await store.change(key, ({ state }) => {
       if (state.paused) return undefined;
       return state.lease === undefined ? { ...state, kind: "parked", paused, more: true } : { ...state, paused };
     });
-    // Whoever has the key may not know yet.
-    if (written !== undefined) await store.readSettled(key, ({ state }) => state.items.length > 1);
     return;
   }
   const kept = await store.change(key, ({ state }) =>

@@ -30,6 +30,8 @@ export interface StoreOptions {
   readonly replicas?: number | undefined;
   /** Default `file`. */
   readonly storage?: "file" | "memory" | undefined;
+  /** `always`: the servers sync every write (`sync_interval: always`). Then writes that wait go together. Servers do not say so themselves. */
+  readonly sync?: "always" | undefined;
   /** JetStream domain, when the servers have one. */
   readonly domain?: string | undefined;
   /** Begins the subjects of replies. Default `_INBOX`. */
@@ -51,6 +53,7 @@ const STORE_OPTIONS: OptionNames<StoreOptions> = {
   prefix: true,
   replicas: true,
   storage: true,
+  sync: true,
   domain: true,
   inbox: true,
 };
@@ -59,6 +62,7 @@ export interface StoreSettings {
   readonly prefix: string;
   readonly replicas: number;
   readonly storage: "file" | "memory";
+  readonly sync: "always" | undefined;
   readonly api: string;
   readonly inbox: string;
 }
@@ -71,6 +75,7 @@ const PARAMETERS = [
   "prefix",
   "replicas",
   "storage",
+  "sync",
   "domain",
   "inbox",
   "token",
@@ -95,15 +100,16 @@ export function checkNatsOptions(options: NatsOptions): NatsOptions {
 /** @param place where the options stand in larger ones */
 export function parseStoreOptions(options: StoreOptions = {}, place = ""): StoreSettings {
   checkOptions(options, STORE_OPTIONS, place);
-  const { prefix = "baton", replicas = 1, storage = "file", domain, inbox = "_INBOX" } = options;
+  const { prefix = "baton", replicas = 1, storage = "file", sync, domain, inbox = "_INBOX" } = options;
   if (!PREFIX.test(prefix)) throw new InvalidInput("prefix", prefix, "1 to 32 letters, digits or _");
   if (![1, 2, 3, 4, 5].includes(replicas))
     throw new InvalidInput("replicas", replicas, "a number from 1 to 5; 1, 3 or 5 make sense");
   if (storage !== "file" && storage !== "memory") throw new InvalidInput("storage", storage, "file or memory");
+  if (sync !== undefined && sync !== "always") throw new InvalidInput("sync", sync, "always, or nothing");
   if (domain !== undefined && !DOMAIN.test(domain))
     throw new InvalidInput("domain", domain, "the name of a JetStream domain: no spaces, dots or wildcards");
   if (!INBOX.test(inbox)) throw new InvalidInput("inbox", inbox, "a subject without wildcards");
-  return { prefix, replicas, storage, api: domain === undefined ? "$JS.API" : `$JS.${domain}.API`, inbox };
+  return { prefix, replicas, storage, sync, api: domain === undefined ? "$JS.API" : `$JS.${domain}.API`, inbox };
 }
 
 /** `nats://[user:password@]host:4222,host2:4222?prefix=…`; `tls://…` for encrypted connections. */
@@ -139,15 +145,18 @@ export function parseNatsUrl(url: string): NatsOptions {
 function storeOf(parameters: URLSearchParams): StoreOptions {
   const replicas = parameters.get("replicas");
   const storage = parameters.get("storage");
+  const sync = parameters.get("sync");
   const options: StoreOptions = {
     ...given(parameters, "prefix"),
     ...given(parameters, "domain"),
     ...given(parameters, "inbox"),
     ...(replicas === null ? {} : { replicas: Number(replicas) }),
     ...(storage === null ? {} : { storage: storage === "memory" ? "memory" : "file" }),
+    ...(sync === null ? {} : { sync: "always" }),
   };
   if (storage !== null && storage !== "memory" && storage !== "file")
     throw new InvalidInput("storage", storage, "file or memory");
+  if (sync !== null && sync !== "always") throw new InvalidInput("sync", sync, "always, or nothing");
   parseStoreOptions(options);
   return options;
 }

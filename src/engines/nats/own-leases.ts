@@ -1,78 +1,113 @@
 /** The leases that this process has, and when they run out. One timer for all. */
 import { type Clock, elapsedMs, type Instant, type Timer } from "../../domain/clock.ts";
-import { PassingSet } from "../../domain/passing.ts";
+import { PassingMap } from "../../domain/passing.ts";
 import type { Lease } from "../../engine/port.ts";
-import type { KeyStore } from "./key-store.ts";
-import { LateWrites } from "./late-writes.ts";
+import { tokenOf } from "./key-token.ts";
 import type { Session, Sessions } from "./sessions.ts";
-import type { KeyItem, Seen } from "./state.ts";
-import { Streak } from "./streak.ts";
+import { coveredOf, type KeyItem, type Seen, type StateLease } from "./state.ts";
+
+/** What becomes a lease: a record that was just written. */
+export interface Taken {
+  readonly key: string;
+  readonly seen: Seen;
+  readonly session: Session;
+  readonly worker: string;
+  readonly since: Instant;
+  /** Since when its worker has had the key without a break, by the monotonic clock. */
+  readonly turnSince?: number;
+  /** Its line was looked at by whoever had the key before, and it was not ready in between. */
+  readonly hasLooked?: boolean;
+}
 
 /** One of them. It is also what the lease calls its handle. */
 export class Held {
   readonly owner: OwnLeases;
-  readonly streak: Streak;
+  readonly key: string;
+  readonly fence: number;
+  readonly worker: string;
+  /** Since when its worker has had the key without a break, by the monotonic clock: from when a claim was answered with it. */
+  turnSince: number;
+  /** Nothing can have joined its line without a word that goes before what its state says (`KeyState.line`). */
+  readonly hasLooked: boolean;
   /** Undefined for a hold. */
   readonly item: KeyItem | undefined;
-  readonly fence: number;
+  /** The others of its run, as they were when it began. */
+  behind: readonly KeyItem[];
+  /** As the key was last written or read. */
+  seen: Seen;
   session: Session;
-  readonly worker: string;
   leaseMs: number;
   since: Instant;
   over = false;
-  /** Its key went on to its next item before its end was written. */
-  hasGoneOn = false;
-  /** Somebody took its item away while it was being started: nothing is to be said about its end. */
-  silent = false;
-  /** The most items of a run that its claim asked for. */
-  mostItems = 1;
-  /** The others of its run, as they were when it began. */
-  behind: readonly KeyItem[] = [];
+  /** It is being settled, and whoever does so says what ended. */
+  isEnding = false;
+  #clear: (() => Promise<void>) | undefined;
+  #clearing: Promise<void> | undefined;
+  #hurry: () => void = () => undefined;
 
-  constructor(
-    owner: OwnLeases,
-    streak: Streak,
-    item: KeyItem | undefined,
-    fence: number,
-    session: Session,
-    worker: string,
-    since: Instant,
-  ) {
+  constructor(owner: OwnLeases, { key, seen, session, worker, since, ...more }: Taken) {
+    const { kind, items, lease } = seen.state;
     this.owner = owner;
-    this.streak = streak;
-    this.item = item;
-    this.fence = fence;
+    this.key = key;
+    this.seen = seen;
+    this.fence = lease?.fence ?? 0;
+    this.item = kind === "running" ? items[0] : undefined;
+    this.behind = items.slice(1, coveredOf(seen.state));
     this.session = session;
     this.worker = worker;
     this.leaseMs = session.leaseMs;
     this.since = since;
+    this.turnSince = more.turnSince ?? since.monotonic;
+    this.hasLooked = more.hasLooked === true;
   }
 
-  get key(): string {
-    return this.streak.key;
+  /** Whether this is what a record calls its lease. */
+  isMine(lease: StateLease | undefined): boolean {
+    return lease?.fence === this.fence;
+  }
+
+  /** Nothing lies below its record any more. Until then an end must not be written: what lies below would come to light when that vanishes. */
+  get isClear(): boolean {
+    return this.#clear === undefined;
+  }
+
+  /** Removes what lies below its record; that may take its time until somebody is in a hurry. */
+  clear(remove: () => Promise<unknown>, hurry: () => void): void {
+    this.#hurry = hurry;
+    this.#clear = async () => {
+      await remove();
+      this.#clear = undefined;
+      this.seen = { sequence: this.seen.sequence, state: { ...this.seen.state, below: [] } };
+    };
+    this.#clearing = this.#clear();
+    // Whoever settles hears of it, and tries again.
+    this.#clearing.catch(() => undefined);
+  }
+
+  /** Resolves when that is done; when it failed, it is tried once more. */
+  async cleared(): Promise<void> {
+    if (this.#clear === undefined) return;
+    this.#hurry();
+    await this.#clearing?.catch(() => this.#clear?.());
   }
 }
 
 export class OwnLeases {
-  readonly #store: KeyStore;
   readonly #sessions: Sessions;
   readonly #clock: Clock;
   /** A lease was neither renewed nor settled: this process itself has to put its key back. */
   readonly #ranOut: (held: Held) => void;
   /** The last one has ended. */
   readonly #emptied: () => void;
-  /** Those that are not over. */
-  readonly #held = new PassingSet<Held>();
-  readonly #lateWrites: LateWrites;
+  /** Those that are not over, by key: of each there is one that counts. */
+  readonly #held = new PassingMap<string, Held>();
   #timer: Timer | undefined;
   #plannedFor = 0;
   #closed = false;
 
-  constructor(store: KeyStore, sessions: Sessions, ranOut: (held: Held) => void, emptied: () => void) {
-    this.#store = store;
+  constructor(clock: Clock, sessions: Sessions, ranOut: (held: Held) => void, emptied: () => void) {
     this.#sessions = sessions;
-    this.#clock = store.clock;
-    this.#lateWrites = new LateWrites(store.clock);
+    this.#clock = clock;
     this.#ranOut = ranOut;
     this.#emptied = emptied;
   }
@@ -81,57 +116,26 @@ export class OwnLeases {
     return this.#held.size;
   }
 
-  /** What was settled is written. */
-  async close(): Promise<void> {
+  close(): void {
     this.#closed = true;
     this.#timer?.cancel();
-    const streaks = new Set(this.#held.values().map(({ streak }) => streak));
-    this.#lateWrites.close();
-    await Promise.allSettled(Array.from(streaks, (streak) => streak.written()));
   }
 
   /** All that was begun in the background is done. */
   async quiet(): Promise<void> {
-    await Promise.allSettled(this.#held.values().map(({ streak }) => streak.ready));
+    await Promise.allSettled(this.#held.values().map((held) => held.cleared()));
   }
 
-  /** The first lease of a streak: a key that was just written as this process's. */
-  takeFirst(
-    key: string,
-    seen: Seen,
-    session: Session,
-    worker: string,
-    since: Instant,
-    begun: number = Number.NEGATIVE_INFINITY,
-  ): Held {
-    const streak = new Streak(this.#store, key, seen, begun, this.#lateWrites);
-    return this.takeWritten(streak, session, worker, since);
-  }
-
-  /** A lease that stands in its streak's record. */
-  takeWritten(streak: Streak, session: Session, worker: string, since: Instant): Held {
-    const { kind, items, lease } = streak.seen.state;
-    const item = kind === "running" ? items[0] : undefined;
-    return this.take(streak, item, lease?.fence ?? 0, session, worker, since);
-  }
-
-  take(
-    streak: Streak,
-    item: KeyItem | undefined,
-    fence: number,
-    session: Session,
-    worker: string,
-    since: Instant,
-  ): Held {
-    const held = new Held(this, streak, item, fence, session, worker, since);
-    this.#held.add(held);
-    this.#sessions.begin(session);
-    this.#plan(session.leaseMs);
+  take(taken: Taken): Held {
+    const held = new Held(this, taken);
+    this.#begin(held);
+    this.#plan(held.leaseMs);
     return held;
   }
 
-  find({ handle, fence }: Lease): Held | undefined {
-    const held = this.own(handle);
+  /** Also of one that another handle made and this one took over, or that went out and came back as data. */
+  find({ handle, key, fence }: Lease): Held | undefined {
+    const held = this.own(handle) ?? this.#held.get(tokenOf(key));
     if (held === undefined || held.fence !== fence || held.over || held.session.dead) return undefined;
     if (elapsedMs(this.#clock, held.since) < held.leaseMs) return held;
     this.expire(held);
@@ -156,16 +160,19 @@ export class OwnLeases {
 
   /** Its end failed, and nothing is certain: it is this process's until it runs out, and may be settled again. */
   keep(held: Held): void {
+    // Unless the key is this process's again.
+    if ((this.#held.get(held.key)?.fence ?? 0) > held.fence) return;
     held.over = false;
-    this.#held.add(held);
-    this.#sessions.begin(held.session);
+    held.isEnding = false;
+    this.#begin(held);
     this.#plan(Math.max(1, held.leaseMs - elapsedMs(this.#clock, held.since)));
   }
 
   /** It is over, or about to be. */
   lose(held: Held): void {
     held.over = true;
-    if (!this.#held.delete(held)) return;
+    if (this.#held.get(held.key) !== held) return;
+    this.#held.delete(held.key);
     this.#sessions.end(held.session);
     if (this.#held.size === 0) this.#emptied();
   }
@@ -173,6 +180,13 @@ export class OwnLeases {
   expire(held: Held): void {
     this.lose(held);
     this.#ranOut(held);
+  }
+
+  #begin(held: Held): void {
+    const before = this.#held.get(held.key);
+    if (before !== undefined && before !== held) this.lose(before);
+    this.#held.set(held.key, held);
+    this.#sessions.begin(held.session);
   }
 
   #plan(leaseMs: number): void {

@@ -1,21 +1,18 @@
 /**
- * The writes of one queue. They go apart, each by itself, until many wait and each takes long: then the server syncs every one of them to its
- * disk. From then on those that wait go together, as an atomic batch, which it stores with one sync: ten times as many a second. A
- * server that does not sync needs longer for a batch, so after a while it is tried again how long each takes apart.
+ * The writes of one queue. Each goes by itself; where the server syncs every write to its disk, which the URL says, those that wait go together as an
+ * atomic batch, which it stores with one sync: ten times as many a second. A server that does not sync needs longer for a batch.
  *
  * Nothing rests on their being stored together. Of a batch that was refused nothing is stored, and each goes apart; of one whose reply was lost
  * nobody knows what became of any, as of a single write.
  */
-import type { Clock } from "../../domain/clock.ts";
 import type { PutResult } from "./api-replies.ts";
 import type { PutOptions } from "./headers.ts";
 import type { JetStream } from "./jetstream.ts";
 import type { Nonces } from "./nonce.ts";
-import { Pace } from "./pace.ts";
 import { Lost } from "./requests.ts";
 
 /** Fewer are quicker apart: a batch takes the server as long as a dozen syncs. */
-const FEWEST_TOGETHER = 12;
+export const FEWEST_TOGETHER = 12;
 /** The server takes up to 1,000. Where batches are refused, because somebody else changes the same keys, they become smaller for a while. */
 const MOST_TOGETHER = 500;
 const LEAST_MOST = 24;
@@ -36,40 +33,31 @@ export class Puts {
   readonly #js: JetStream;
   readonly #stream: string;
   readonly #nonces: Nonces;
-  readonly #pace: Pace;
-  readonly #fewest: number;
+  readonly #fewest: number | undefined;
   readonly #waiting: Put[] = [];
   /** A batch is on its way. What comes meanwhile waits for it: writes are stored in the order in which they were asked for. */
   #isSending = false;
   #most = MOST_TOGETHER;
 
-  /** @param always together, whatever it takes apart: for tests */
-  constructor(js: JetStream, stream: string, clock: Clock, nonces: Nonces, always: boolean) {
+  /** @param fewest so many that wait go together; undefined: never */
+  constructor(js: JetStream, stream: string, nonces: Nonces, fewest: number | undefined) {
     this.#js = js;
     this.#stream = stream;
     this.#nonces = nonces;
-    this.#pace = new Pace(clock, always);
-    this.#fewest = always ? 1 : FEWEST_TOGETHER;
+    this.#fewest = fewest;
   }
 
   put(put: Put): void {
-    if (!this.#isSending && this.#waiting.length === 0 && !this.#isTogether()) {
-      this.#sendApart(put);
-      return;
-    }
+    if (this.#fewest === undefined || !this.#js.takesBatches(this.#stream)) return this.#sendApart(put);
     this.#waiting.push(put);
     // With whatever else is asked for until then.
     if (this.#waiting.length === 1 && !this.#isSending) process.nextTick(() => this.#send());
   }
 
-  #isTogether(): boolean {
-    return this.#pace.isSlow && this.#js.takesBatches(this.#stream);
-  }
-
   #send(): void {
     while (this.#waiting.length > 0 && !this.#isSending) {
       const batch = this.#take();
-      if (batch.length >= this.#fewest && this.#isTogether()) this.#sendTogether(batch);
+      if (batch.length >= (this.#fewest ?? Infinity)) this.#sendTogether(batch);
       else for (const put of batch) this.#sendApart(put);
     }
   }
@@ -89,25 +77,10 @@ export class Puts {
   }
 
   #sendApart({ subject, data, options, resolve, reject }: Put): void {
-    const pace = this.#pace;
-    pace.sent();
-    this.#js.putThen(
-      subject,
-      data,
-      options,
-      (result) => {
-        pace.heard();
-        resolve(result);
-      },
-      (error) => {
-        pace.heard();
-        reject(error);
-      },
-    );
+    this.#js.putThen(subject, data, options, resolve, reject);
   }
 
   #sendTogether(batch: readonly Put[]): void {
-    const began = this.#pace.begin();
     this.#isSending = true;
     const over = (each: (put: Put, place: number) => void): void => {
       this.#isSending = false;
@@ -121,7 +94,6 @@ export class Puts {
       this.#nonces.next(),
       batch,
       (first) => {
-        this.#pace.end(began, first === undefined ? 0 : batch.length);
         if (first === undefined) {
           this.#most = Math.max(LEAST_MOST, Math.floor(batch.length / 2));
           over((put) => this.#sendApart(put));

@@ -14,7 +14,7 @@ import type { ConsumerInfo } from "./api-types.ts";
 import type { JetStream } from "./jetstream.ts";
 import { KeyStore } from "./key-store.ts";
 import { Leases } from "./leases.ts";
-import { firstFence, Losses } from "./losses.ts";
+import { Losses } from "./losses.ts";
 import type { Nonces } from "./nonce.ts";
 import { Pulls } from "./pulls.ts";
 import { Puts } from "./puts.ts";
@@ -49,8 +49,8 @@ export interface RoomParts {
   readonly shared: string;
   readonly inbox: string;
   readonly consumers: readonly ConsumerInfo[];
-  readonly briefAfter: number;
-  readonly putTogether: boolean;
+  /** Writes that wait together are stored so, from this many on. Undefined: each apart. */
+  readonly fewestTogether: number | undefined;
   readonly readQueue: () => Promise<QueueRecord | undefined>;
   /** The queue was deleted, by this handle or another. */
   readonly onMissing: () => void;
@@ -98,7 +98,7 @@ export class QueueRoom {
     const receipts = new Receipts(js, subjects, shared, this.levels);
     const background = (work: Promise<unknown>): void => this.#inBackground(work);
     const room = wire.server.maxPayload - MARGIN_BYTES;
-    const puts = new Puts(js, subjects.stream, clock, nonces, parts.putTogether);
+    const puts = new Puts(js, subjects.stream, nonces, parts.fewestTogether);
     this.store = new KeyStore({
       js,
       puts,
@@ -139,10 +139,6 @@ export class QueueRoom {
     this.leases = new Leases(this.store, this.#sessions, this.#acknowledgements, {
       queue,
       levelName: (level) => this.levels[level] ?? "",
-      goesOn: (level, hasSlot) => !this.#paused && this.#claims?.goesOn(level, hasSlot) === true,
-      mayRunAhead: () => this.#claims?.mayRunAhead === true,
-      reserve: (held) => this.#claims?.reserve(held),
-      stir: () => this.#claims?.stir(),
       emptied: () => this.#claims?.withdraw(),
       lost: (key, written) => this.#losses.tell(key, written),
       freed: (token) => {
@@ -151,7 +147,7 @@ export class QueueRoom {
     });
     this.know(parts.consumers);
     const lookAnew = (): void => this.#claims?.lookAnew();
-    this.#losses = new Losses(wire, queue, subjects.lost, () => firstFence(js, subjects), lookAnew);
+    this.#losses = new Losses(wire, queue, subjects.lost, lookAnew);
     this.#watches = new Watches(wire, clock);
     // The server's own copy of what is written: nobody has to be told in addition.
     this.#hearing = wire.subscribe(subjects.queueRecord(), ({ data }) => this.#hear(readRecord(data)));
@@ -160,10 +156,6 @@ export class QueueRoom {
       if (up) this.#catchUp();
     });
     this.#catchUp();
-  }
-
-  get record(): QueueRecord {
-    return { levels: this.levels, paused: this.#paused };
   }
 
   /** Fires when the queue is deleted. */
@@ -177,6 +169,7 @@ export class QueueRoom {
     this.#gone.abort(error);
     this.#parts.onMissing();
     this.#claims?.refuse(error);
+    this.#losses.doubtAll();
   }
 
   /** These are the queue's consumers. True: not all of them are those that were known. */
@@ -215,9 +208,20 @@ export class QueueRoom {
     return lease;
   }
 
-  settle(settlement: port.Settlement): Promise<port.SettleResult> {
+  /** Whether the key may go on with its next run, as its holder wishes. */
+  mayGoOn({ lease, ending, next }: port.Settlement): boolean {
+    if (next === undefined || ending.type === "retry" || ending.type === "release") return false;
+    return !this.#paused && this.leases.mayGoOn(lease);
+  }
+
+  /** @param next the key's next run, if it may go on */
+  async settle(settlement: port.Settlement, next?: port.NextRequest): Promise<port.SettleResult> {
     this.#losses.remove(settlement.lease);
-    return this.leases.settle(settlement);
+    const ended = await this.leases.settle(settlement, next);
+    if (ended.next === undefined) return ended.result;
+    const grant = this.leases.grant(ended.next);
+    this.#losses.add(grant.lease, next?.lost);
+    return grant;
   }
 
   async report(): Promise<port.QueueReport> {
@@ -229,11 +233,6 @@ export class QueueRoom {
   async quiet(): Promise<void> {
     await this.leases.quiet();
     await Promise.allSettled(this.#background);
-  }
-
-  /** What was started for workers that have yet to ask goes back. */
-  giveBack(): void {
-    this.#claims?.giveBack();
   }
 
   knowPaused(paused: boolean): void {
@@ -249,7 +248,7 @@ export class QueueRoom {
     this.#watches.close();
     await this.#claims?.close();
     for (const pulls of this.#pulls) pulls.close();
-    await this.leases.close();
+    this.leases.close();
     await this.quiet();
     await this.#sessions.close(this.leases.count === 0);
   }
@@ -267,7 +266,8 @@ export class QueueRoom {
       refused: () => this.#restore(),
     });
     this.#losses.listen();
-    const claims: Claims = new Claims(this.store, this.leases, pulls, wire, this.#parts.briefAfter, this.#dueOfQueue());
+    const { store, leases } = this;
+    const claims: Claims = new Claims({ store, leases, pulls, wire, due: this.#dueOfQueue() });
     this.#claims = claims;
     this.#pulls.push(pulls);
     wire.watch((up) => {
@@ -358,7 +358,7 @@ export class QueueRoom {
     this.#hears += 1;
     this.#paused = paused;
     // A pull that stood while its consumer was paused is not woken by the server.
-    if (paused) this.giveBack();
+    if (paused) this.#claims?.pause();
     else this.#claims?.lookAnew();
   }
 

@@ -25,26 +25,15 @@ export async function reap(store: KeyStore, leases: Leases, sessions: Sessions):
     if (found.some(({ state: { lease } }) => lease !== undefined && !living.has(lease.session)))
       living = await sessions.living();
     const dead = found.filter(({ state: { lease } }) => lease !== undefined && !living.has(lease.session));
-    const spent = await spentOf(store, dead);
     const free =
       ({ key, state: { lease } }: Found): Work =>
       () =>
         leases.putBack(key, ({ session }) => session === lease?.session);
-    failures.push(...(await failuresOf(dead.filter((one) => !spent.has(one)).map(free))));
-    unfinished.push(...Array.from(spent, free));
+    failures.push(...(await failuresOf(dead.map(free))));
     unfinished.push(...found.flatMap((one) => finish(store, one)));
   }
   failures.push(...(await failuresOf(unfinished)));
   if (failures.length > 0) throw asError(failures[0]);
-}
-
-/** Records of brief leases that had ended: nobody waits for their keys. It does not matter if one that had not is among them. */
-async function spentOf({ js, subjects }: KeyStore, found: readonly Found[]): Promise<ReadonlySet<Found>> {
-  const brief = found.filter(({ state }) => state.brief !== 0);
-  if (brief.length === 0) return new Set();
-  const names = brief.map(({ key, state }) => subjects.ready(state.items[0]?.level ?? 0, key));
-  const there = new Set((await js.lastOfAll(subjects.stream, names)).map(({ sequence }) => sequence));
-  return new Set(brief.filter(({ state }) => !there.has(state.brief)));
 }
 
 /** A back-off whose end may never be told, and an idle key that cannot vanish. */

@@ -26,25 +26,23 @@ export class Renewals {
     if (held === undefined) return { ok: false };
     const session = leaseMs === held.session.leaseMs ? held.session : await this.#sessions.get(leaseMs);
     const alive = await Promise.all([this.#sessions.beat(held.session), this.#sessions.beat(session)]);
-    // Nothing is to be changed, so nobody has to be told.
-    const seen = await this.#store.last(held.key);
-    if (alive.includes(false) || !held.streak.isMine(seen.state.lease, held.fence)) {
+    const seen = await this.#store.read(held.key);
+    if (alive.includes(false) || !held.isMine(seen.state.lease)) {
       this.#leases.lose(held);
       return { ok: false };
     }
-    if (seen.sequence > held.streak.seen.sequence) await takeIn(this.#store, held, seen, () => !held.over);
-    const mayEnd = ended !== undefined && coveredOf(held.streak.seen.state) > 1;
+    if (seen.sequence > held.seen.sequence) await takeIn(this.#store, held, seen, () => !held.over);
+    const mayEnd = ended !== undefined && coveredOf(held.seen.state) > 1;
+    // Another handle may have taken the lease over: then it rests on the life of that one's session.
+    const isHere = session === held.session && held.seen.state.lease?.session === session.id;
     const isNoted =
-      (progress === undefined && ended === undefined && session === held.session) ||
-      (await this.#note(held, session, renewal));
-    // Meanwhile its old deadline may have passed, and the key be on its way to somebody else.
-    if (!isNoted || held.over) {
-      // What ended before that may have been written.
-      if (mayEnd) throw new OutcomeUnknown("a renewal");
-      return { ok: false };
-    }
+      (progress === undefined && ended === undefined && isHere) || (await this.#note(held, session, renewal));
+    if (!isNoted) return { ok: false };
+    // Meanwhile its old deadline may have passed, and the key be on its way to somebody else; what ended before that is written.
+    if (held.over && mayEnd && !held.isEnding) throw new OutcomeUnknown("a renewal");
+    if (held.over) return { ok: false };
     this.#leases.renew(held, session.since, leaseMs);
-    const { lease: written } = held.streak.seen.state;
+    const { lease: written } = held.seen.state;
     const cancelRequested = written?.fence === held.fence && written.cancelRequested;
     return { ok: true, since: held.since, cancelRequested };
   }
@@ -57,16 +55,15 @@ export class Renewals {
 
   /** Writes into the record what a renewal changed beside the deadline. */
   async #note(held: Held, session: Session, { leaseMs, progress, ended }: Omit<Renewal, "lease">): Promise<boolean> {
-    const { key, streak } = held;
-    await streak.settleIn();
-    await streak.written();
+    const { key } = held;
+    await held.cleared();
     for (;;) {
-      const { state } = streak.seen;
+      const { state } = held.seen;
       const narrowed = ended === undefined ? undefined : narrow(key, state, ended, this.#store.clock.wall());
       const { lease } = narrowed ?? state;
       if (held.over || lease?.fence !== held.fence) return false;
       // What ended was reported before.
-      if (narrowed === undefined && progress === undefined && session === held.session) return true;
+      if (narrowed === undefined && progress === undefined && lease.session === session.id) return true;
       const noted = { ...lease, session: session.id, leaseMs, ...(progress === undefined ? {} : { progress }) };
       const written = await writeHeld(this.#store, held, { ...(narrowed ?? state), lease: noted });
       if (written === undefined) {
@@ -76,8 +73,8 @@ export class Renewals {
       }
       // As long as this is not done, the record says so, and whoever sees it does it.
       await this.#store.perform(key, written.state);
-      if (written.sequence > streak.seen.sequence)
-        streak.seen = { sequence: written.sequence, state: { ...written.state, todo: [] } };
+      if (written.sequence > held.seen.sequence)
+        held.seen = { sequence: written.sequence, state: { ...written.state, todo: [] } };
       if (session !== held.session) {
         this.#sessions.begin(session);
         this.#sessions.end(held.session);

@@ -70,7 +70,7 @@ export function repairsOf(
 
 /** As it stands below the message. If nothing is left of that, what waits in its line makes it ready. */
 async function wakeKey(store: KeyStore, key: string): Promise<void> {
-  const { sequence } = await store.last(key);
+  const { sequence } = await store.read(key);
   if (sequence > 0) return await lookAgain(store, key);
   await store.letGo(key, (seen) => (seen.sequence === 0 ? { ...NOTHING, more: true } : undefined));
 }

@@ -18,10 +18,8 @@ export async function replaceWaiting(
   let written: Seen | undefined;
   for (;;) {
     let closing = false;
-    const settled = await store.readSettled(key, ({ state }) => state.items.slice(1).some((one) => !one.replaceable));
-    written = await store.change(key, async ({ state, sequence }) => {
-      closing = sequence !== settled.sequence;
-      if (closing) return undefined;
+    written = await store.change(key, async ({ state }) => {
+      closing = false;
       // Another submission of the same id may have been faster: then this one changes nothing.
       if (item !== undefined && (await isOvertaken(store, item))) return undefined;
       const line = await lineOf(store, key, state);

@@ -22,6 +22,20 @@ export type Heads = readonly (Waiting | undefined)[];
 
 export const NO_HEADS: Heads = [];
 
+/** Items of a line that are taken out of it at once. */
+export const MOST_TAKEN = 32;
+
+/** A look at the line of a key. */
+export interface Look {
+  readonly heads: Heads;
+  /** What stands behind the head of one level, in order. */
+  readonly behind: readonly Waiting[];
+  /** There was nothing else in the line. */
+  readonly isAll: boolean;
+}
+
+export const NO_LOOK: Look = { heads: NO_HEADS, behind: [], isAll: false };
+
 type Choice =
   | { readonly type: "item"; readonly item: KeyItem; readonly from: Waiting | undefined }
   | { readonly type: "blocked"; readonly until: number }
@@ -37,13 +51,10 @@ export function choose(items: readonly KeyItem[], heads: Heads, levels: number, 
   return { type: "item", item, from };
 }
 
-/** The first of the most urgent, without those that are left out. */
-export function mostUrgent(
-  items: readonly KeyItem[],
-  isLeftOut: (item: KeyItem) => boolean = () => false,
-): KeyItem | undefined {
+/** The first of the most urgent. */
+function mostUrgent(items: readonly KeyItem[]): KeyItem | undefined {
   let first: KeyItem | undefined;
-  for (const item of items) if (item.level < (first?.level ?? Infinity) && !isLeftOut(item)) first = item;
+  for (const item of items) if (item.level < (first?.level ?? Infinity)) first = item;
   return first;
 }
 
@@ -101,6 +112,21 @@ export function takeAll(state: KeyState, line: readonly Waiting[]): KeyState {
   return { ...state, taken, takenLeft: state.takenLeft + line.length };
 }
 
+/** The state with what stands behind its first item, which was just taken out of the line; and whether that is all there was. */
+export function takeAlong(
+  state: KeyState,
+  { behind, isAll }: Look,
+  mostBytes: number,
+): { readonly state: KeyState; readonly isAll: boolean } {
+  const level = state.items[0]?.level;
+  if (behind.some(({ item }) => item.level !== level)) return { state, isAll: false };
+  let room = Math.min(MOST_CARRIED_BYTES, mostBytes - totalOf(state));
+  const count = behind.findIndex(({ item }) => (room -= sizeOf(item)) < 0);
+  const line = count === -1 ? behind : behind.slice(0, count);
+  const items = [...state.items, ...line.map(({ item }) => item)];
+  return { state: { ...takeAll(state, line), items }, isAll: isAll && count === -1 };
+}
+
 /** The first item starts, and the lease covers up to so many, which are carried one behind the other. */
 export function start(state: KeyState, lease: StateLease, most = 1): KeyState {
   const [first, ...rest] = state.items;
@@ -117,13 +143,6 @@ function runBehind({ alone }: KeyState, first: KeyItem, rest: readonly KeyItem[]
   const equal = rest.filter(({ level }) => level === first.level);
   const end = equal.findIndex(({ attempts }) => attempts > 0);
   return equal.slice(0, Math.min(most - 1, end === -1 ? equal.length : end));
-}
-
-/** These are done, and this one runs in their place. If somebody took it away meanwhile it still runs, but for nothing. */
-export function advance(state: KeyState, done: ReadonlySet<string>, running: KeyItem, lease: StateLease): KeyState {
-  const rest = state.items.filter(({ unique }) => unique !== running.unique && !done.has(unique));
-  const isThere = state.items.some(({ unique }) => unique === running.unique);
-  return { ...state, items: [running, ...rest], lease: { ...lease, cancelRequested: !isThere }, todo: [] };
 }
 
 /** Behind an item that is too big to be written again and again, others stand in line from the beginning. */

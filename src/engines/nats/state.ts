@@ -50,20 +50,15 @@ export interface KeyState {
   readonly below: readonly number[];
   /** An older record may lie below a ready key; the next record removes it. */
   readonly recordBelow: boolean;
-  /**
-   * A key that runs for a moment: the message that made it ready, which stays below this one until its item is done. If that message is gone,
-   * the item is done, and the key is idle, whatever this record says. 0: any other key.
-   */
-  readonly brief: number;
   /** What has to be written elsewhere because of this change. It must be done before this state may vanish. */
   readonly todo: readonly Todo[];
 }
 
-/** A sequence stands for so many fences: the first for the message itself, the others for items that start before the next message. */
+/** A lease's fence is the sequence of its message times this: earlier versions used the fences between, and fences must not fall. */
 export const FENCES_PER_MESSAGE = 64;
 
 export interface StateLease {
-  /** 0: the first of this very message. */
+  /** 0: that of this very message. */
   readonly fence: number;
   readonly session: string;
   readonly worker: string;
@@ -128,7 +123,6 @@ export const NOTHING: KeyState = {
   wanted: [],
   below: [],
   recordBelow: false,
-  brief: 0,
   todo: [],
 };
 
@@ -149,11 +143,6 @@ export interface Waiting {
 /** How many of the items that a key carries are its holder's, from the first on. */
 export function coveredOf({ kind, lease }: KeyState): number {
   return kind === "running" ? (lease?.covered ?? 1) : 0;
-}
-
-/** A record of a key that ran for a moment, and whose item is done: it may be replaced, and is cleared away by whoever wrote it. */
-export function isSpent({ kind, brief }: KeyState): boolean {
-  return kind === "idle" && brief !== 0;
 }
 
 /** Consumers deliver a key by the message that made it ready; a record can say more about it afterwards. */

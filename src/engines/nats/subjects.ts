@@ -106,22 +106,8 @@ export class QueueSubjects {
     return `${this.#own}.s.run.0.${key}`;
   }
 
-  /** The same of a key that is in work for a moment, together with others: see `brief-leases.ts`. */
-  briefRecord(batch: string, key: string): string {
-    return `${this.#own}.s.run.${batch}.${key}`;
-  }
-
-  allOfBatch(batch: string): string {
-    return `${this.#own}.s.run.${batch}.*`;
-  }
-
   get allRecords(): string {
     return `${this.#own}.s.run.*.*`;
-  }
-
-  /** Whoever is about to change a key that somebody has for a moment says so here first. */
-  knock(session: string): string {
-    return `${this.#own}.n.${session}`;
   }
 
   /** Whatever says how a key stands. Every change of a key is a compare-and-swap on exactly this text. */

@@ -66,6 +66,6 @@ export class Wishes {
       if (written === undefined && purpose === "leave") throw error;
     }
     if (written?.state.lease?.nonce !== lease.nonce) return undefined;
-    return leaseOf(this.#leases.takeFirst(key, written, session, lease.worker, since), this.#queue);
+    return leaseOf(this.#leases.take({ key, seen: written, session, worker: lease.worker, since }), this.#queue);
   }
 }

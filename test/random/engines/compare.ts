@@ -105,10 +105,9 @@ class Comparison {
   async play(): Promise<Verdict> {
     const { levels, handles } = this.#script;
     const memory = new MemoryStore({ clock: this.#clock });
-    const { looseTimes, asksOnce } = this.#store;
+    const { looseTimes } = this.#store;
     const common = {
       looseTimes,
-      asksOnce,
       runs: this.#handles.at(0).runs === true,
       prefix: `random${(played += 1)}`,
       levels,
@@ -215,7 +214,6 @@ const ASK_ALL: Burst = Array.from({ length: QUEUES }, (_, queue) => ({
   queue,
   max: 1,
   lease: "far",
-  once: false,
   stirs: true,
 }));
 

@@ -159,7 +159,6 @@ class Maker {
       queue,
       max: 3,
       lease: this.#time(["soon"]),
-      once: false,
       items: random.pick([2, 5, 5, ALL]),
     });
     const lease = (): number => random.pick([0, 0, 0, 1]);
@@ -217,7 +216,6 @@ class Maker {
       queue,
       max: 3,
       lease: this.#time(["soon"]),
-      once: false,
       ...this.#items(),
     });
     const settle = (): Step => {
@@ -263,7 +261,6 @@ class Maker {
       queue,
       max: 3,
       lease: random.pick(["soon", "soon", "far"]),
-      once: false,
       ...this.#items(),
     };
     const settle = (ending: EndingWish): Step => ({
@@ -346,8 +343,7 @@ class Maker {
           queue,
           max: random.pick([1, 1, 2, 3, 10]),
           lease: this.#time(["soon", "later"]),
-          // Who lets nothing begin before the store knows of it has runs of one item.
-          ...(random.chance(0.2) ? { once: true } : { once: false, ...this.#items() }),
+          ...(random.chance(0.2) ? {} : this.#items()),
         };
       case "settle":
         return {

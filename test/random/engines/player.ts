@@ -31,8 +31,6 @@ export interface Side {
   readonly dueMs: (time: Time) => number;
   /** By the wall clock, when the script began. */
   readonly zero: number;
-  /** Workers want nothing before they ask: what is fetched ahead for one is away from others for a moment. */
-  readonly asksOnce: boolean;
   /** Fields with times that are a matter of the store. */
   readonly looseTimes: readonly string[];
   /** Leases cover runs, and items say how often theirs was lost. */
@@ -241,7 +239,7 @@ export class Player {
   /** As many as the model got; or whatever is ready now. */
   async #claim(
     engine: port.Engine,
-    { queue: number, max: wanted, lease, once, items, stirs = false }: Extract<Step, { do: "claim" }>,
+    { queue: number, max: wanted, lease, items, stirs = false }: Extract<Step, { do: "claim" }>,
     isScattered: boolean,
     expected: unknown,
   ): Promise<readonly port.Grant[]> {
@@ -255,7 +253,6 @@ export class Player {
       worker,
       leaseMs: this.#side.dueMs(lease),
       patienceMs: PATIENCE_MS,
-      ...(once || this.#side.asksOnce ? { once: true } : {}),
       ...(items === undefined ? {} : { items }),
     };
     const due = Array.isArray(expected) ? expected.length : 0;

@@ -25,7 +25,6 @@ type Asked =
       readonly queue: number;
       readonly max: number;
       readonly lease: Time;
-      readonly once: boolean;
       /** The most items of a run, where there are runs. */
       readonly items?: number;
       /** It waits a while also for nothing: what has come due may have to be fetched first. */

@@ -14,10 +14,6 @@ export interface Store extends Pace {
   readonly isOrdered: boolean;
   /** What has come due is seen when somebody asks for work. */
   readonly comesWhenAsked: boolean;
-  /** A key may be started for a worker before that asks for more, and given back if it does not. */
-  readonly startsAhead: boolean;
-  /** Scripts ask for work so that nothing is fetched ahead; plans do not. */
-  readonly asksOnce: boolean;
   /** Fields with times that are not compared. */
   readonly looseTimes: readonly string[];
   readonly allowance: Allowance;

@@ -90,7 +90,7 @@ function checkFate(fate: Fate, history: History, terms: Terms): readonly string[
     const lapsed = seen.some(({ leased }) => leaseSurelyUntil(leased, history) < cancel.ended + MS);
     if (cancel.result === "ended" && !hasEnded && !lapsed && !isLossy)
       found.push(`item ${tag} had ended, to whoever cancelled it`);
-    const started = [...seen.map(({ leased }) => leased), ...history.asked].some(({ begun }) => begun < cancel.ended);
+    const started = seen.some(({ leased }) => leased.begun < cancel.ended);
     if (cancel.result === "requested" && !started && !isLossy)
       found.push(`item ${tag} did not run when its cancelling was requested`);
     const covering = seen.find(({ leased, course }) => isCovered(leased, course.over?.begun, cancel, history));

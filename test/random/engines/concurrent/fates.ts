@@ -102,11 +102,7 @@ export function statesOf(fate: Fate, history: History): ReadonlySet<State> {
   // What was started ahead ends when it is given back.
   if (endsUnbegun(fate)) return new Set<State>(["live", "ended"]);
   const last = fate.turns.at(-1);
-  // A lease that was begun ahead is handed out with what was asked for since the one before was settled.
-  const since =
-    history.asked.length > 0
-      ? overBefore(fate)
-      : Math.min(last?.begun ?? Infinity, fate.seen.at(-1)?.leased.begun ?? Infinity);
+  const since = Math.min(last?.begun ?? Infinity, fate.seen.at(-1)?.leased.begun ?? Infinity);
   // Who was told that it runs, or is covered, asked for its end.
   const wanted = fate.cancels.filter(({ result, ended }) => result === "requested" && ended > since);
   const isDead = last?.end?.ending.type === "dead";
@@ -117,11 +113,6 @@ export function statesOf(fate: Fate, history: History): ReadonlySet<State> {
   const { end } = last;
   if (wanted.some(({ ended, begun }) => ended < end.begun && begun > last.ended)) return new Set<State>(["ended"]);
   return new Set<State>(["live", "ended"]);
-}
-
-/** When the lease before the last one was settled. */
-function overBefore({ turns }: Fate): number {
-  return turns.at(-2)?.end?.begun ?? (turns.length > 1 ? (turns.at(-1)?.begun ?? 0) : Number.NEGATIVE_INFINITY);
 }
 
 function afterDeath(death: Span, history: History): ReadonlySet<State> {

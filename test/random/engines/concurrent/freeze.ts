@@ -122,7 +122,7 @@ export async function freeze(
 
 async function claimed(engine: Engine, queue: string, count: number, leaseMs: number): Promise<readonly Grant[]> {
   const grants: Grant[] = [];
-  const runs = engine.runs === true ? { items: 2 } : { once: true };
+  const runs = engine.runs === true ? { items: 2 } : {};
   const request = { queue, worker: "worker", leaseMs, patienceMs: FAR_MS, ...runs };
   while (grants.length < count) {
     const some = await engine.claim({ ...request, max: count - grants.length, signal: AbortSignal.timeout(COMES_MS) });

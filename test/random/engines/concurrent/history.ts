@@ -56,8 +56,6 @@ export interface Revived extends Span {
 /** Everything that was asked of a queue, in the order in which it was asked. */
 export class History {
   readonly submitted: Submitted[] = [];
-  /** Claims after which the store may start a key for the worker before that asks for more. */
-  readonly asked: Span[] = [];
   readonly leased: Leased[] = [];
   readonly settled: Settled[] = [];
   readonly renewed: Renewed[] = [];

@@ -25,7 +25,6 @@ type Asked =
       readonly worker: number;
       readonly max: number;
       readonly short: boolean;
-      readonly once: boolean;
       /** The most items of a run, where there are runs. */
       readonly items?: number;
     }
@@ -114,7 +113,7 @@ export function makePlan(random: Random, isLossy: boolean, rounds: number, runs:
           worker: random.between(0, 3),
           max: random.pick([1, 2, 5]),
           short: isLossy || random.chance(0.3),
-          ...(random.chance(0.1) ? { once: true } : { once: false, ...items() }),
+          ...(random.chance(0.1) ? {} : items()),
         };
       case "hold":
         return { do: "hold", key: key() };

@@ -29,8 +29,6 @@ export interface Stage {
   readonly countsExactly: boolean;
   /** What has come due is seen when somebody asks for work. */
   readonly comesWhenAsked: boolean;
-  /** A key may be started for a worker before that asks for more. */
-  readonly startsAhead: boolean;
 }
 
 /** Plays a plan and writes down its history. What the store says between the rounds is held against it at once. */
@@ -71,7 +69,7 @@ export class Play {
   }
 
   async #call(call: Call, enough: AbortSignal): Promise<void> {
-    const { engines, queue, shortMs, lateMs, way, startsAhead } = this.#stage;
+    const { engines, queue, shortMs, lateMs, way } = this.#stage;
     const { history } = this;
     const engine = engines[call.by % engines.length];
     if (engine === undefined) return;
@@ -99,8 +97,7 @@ export class Play {
           signal: enough,
           ...(call.items === undefined ? {} : { items: call.items }),
         };
-        const { result, span } = await timed(() => engine.claim(call.once ? { ...request, once: true } : request));
-        if (startsAhead && !call.once) history.asked.push(span);
+        const { result, span } = await timed(() => engine.claim(request));
         for (const { lease, item, behind = [] } of result ?? [])
           this.#note(engine, { ...span, lease, item, behind, leaseMs });
         break;
@@ -179,7 +176,7 @@ export class Play {
   /** Somebody asks for work, and takes what there is. */
   async #stir(): Promise<void> {
     const some = AbortSignal.timeout(STIR_MS);
-    await this.#call({ do: "claim", by: 0, worker: 8, max: ALL, short: false, once: false }, some);
+    await this.#call({ do: "claim", by: 0, worker: 8, max: ALL, short: false }, some);
   }
 
   async #settle(
@@ -286,7 +283,7 @@ export class Play {
       const from = this.history.leased.length;
       const some = AbortSignal.timeout(this.#stage.shortMs);
       const items = engine.runs === true ? { items: DRAIN_ITEMS } : {};
-      await this.#call({ do: "claim", by: 0, worker: 9, max: ALL, short: false, once: false, ...items }, some);
+      await this.#call({ do: "claim", by: 0, worker: 9, max: ALL, short: false, ...items }, some);
       const grants = this.history.leased.slice(from);
       await this.#settle(
         engine,

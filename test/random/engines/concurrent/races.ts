@@ -113,7 +113,7 @@ async function drain(engine: Engine, queue: string): Promise<void> {
     if (report === undefined || report.waiting === 0) return;
     const signal = AbortSignal.timeout(FORGOTTEN_WITHIN_MS);
     const request = { queue, worker: "worker", max: 100, leaseMs: FAR_MS, patienceMs: FAR_MS, signal };
-    const grants = await engine.claim({ ...request, once: true });
+    const grants = await engine.claim(request);
     await engine.settle(grants.map(({ lease }) => ({ lease, ending: { type: "done" } })));
   }
 }

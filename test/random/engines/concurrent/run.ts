@@ -126,7 +126,6 @@ async function violations(store: Store, shared: Shared, plan: Plan): Promise<rea
       lateMs: store.lateMs,
       countsExactly: store.countsExactly,
       comesWhenAsked: store.comesWhenAsked,
-      startsAhead: store.startsAhead,
     };
     const play = new Play(stage, plan);
     const terms = { ...plan, exactLimits: store.exactLimits, runs: shared.hasRuns };

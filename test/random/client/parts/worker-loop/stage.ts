@@ -243,7 +243,7 @@ export class LoopStage extends PassThrough {
     return claim.reply.promise;
   }
 
-  #checkClaim({ max, items, once, signal }: port.ClaimRequest): void {
+  #checkClaim({ max, items, signal }: port.ClaimRequest): void {
     const { free, problems, claims } = this;
     const { attempts, concurrency, runs } = this.#setting;
     if (this.stopping) problems.push("it claims after it was stopped");
@@ -251,8 +251,6 @@ export class LoopStage extends PassThrough {
     if (this.#together.isWanted) problems.push("it claims, and something is to run alone");
     if (claims.size > 0 && max < GOOD_SHARE) problems.push("it asks a second time for a few slots");
     if (claims.size > 1) problems.push("it asks a third time");
-    if (once !== true && (attempts === 1 || max > Math.max(0, free)))
-      problems.push("it takes keys ahead, or may try once only, and leaves it to the engine to begin something ahead");
     const isQuick = this.#meanMs < QUICK_MS && attempts > 1;
     const isAhead = isQuick && this.#isLastFull;
     const mayBeAhead = isQuick && this.#isAnyAnswer;
