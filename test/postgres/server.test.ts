@@ -125,7 +125,7 @@ test("the pool of the application stays open, and gets its connections back", { 
   await pool.end();
 });
 
-test("schemas that are newer, or not Baton's, are refused and left as they are", async (context) => {
+test("schemas that are newer, older, or not Baton's, are refused and left as they are", async (context) => {
   const { url } = await PostgresDesk.withDatabase(context, common());
   const baton = await connect(url);
   await baton.close();
@@ -133,6 +133,11 @@ test("schemas that are newer, or not Baton's, are refused and left as they are",
   const newer = await refusal(connect(url));
   assert.equal(newer.code, "STORE_TOO_NEW");
   assert.deepEqual((await common().query("SELECT version FROM baton.store", url)).rows, [{ version: 99 }]);
+  await common().query("UPDATE baton.store SET version = 3", url);
+  const older = await refusal(connect(url));
+  assert.equal(older.code, "STORE_TOO_OLD");
+  assert.match(older.message, /unreleased.*schema 3.*Nothing was changed\. Work off.*drop the schema, or name another/);
+  assert.deepEqual((await common().query("SELECT version FROM baton.store", url)).rows, [{ version: 3 }]);
   await common().query("CREATE SCHEMA theirs; CREATE TABLE theirs.orders (id integer)", url);
   assert.equal((await refusal(connect(`${url}?schema=theirs`))).code, "STORE_CORRUPT");
   assert.equal((await refusal(connect(`${url}?schema=Robert'); DROP`))).code, "INVALID_INPUT");

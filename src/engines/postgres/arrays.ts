@@ -6,7 +6,6 @@ const BYTEA = 17;
 const INT8 = 20;
 const INT4 = 23;
 const TEXT = 25;
-const FLOAT8 = 701;
 
 const HEADER_BYTES = 20;
 
@@ -38,7 +37,7 @@ export function integers(values: readonly number[]): Buffer {
 }
 
 /** Whole numbers up to 2^53. */
-export function bigints(values: readonly number[]): Buffer {
+export function bigints(values: readonly (number | null)[]): Buffer {
   return array(
     INT8,
     values,
@@ -47,15 +46,6 @@ export function bigints(values: readonly number[]): Buffer {
       buffer.writeInt32BE(Math.floor(value / 0x1_0000_0000), at);
       buffer.writeUInt32BE(value % 0x1_0000_0000, at + 4);
     },
-  );
-}
-
-export function doubles(values: readonly (number | null)[]): Buffer {
-  return array(
-    FLOAT8,
-    values,
-    () => 8,
-    (buffer, value, at) => buffer.writeDoubleBE(value, at),
   );
 }
 

@@ -4,15 +4,9 @@ import { bigints } from "./arrays.ts";
 import type { Row } from "./link.ts";
 import type { DeclaredQueue } from "./queues.ts";
 import { integer, optionalInteger } from "./rows.ts";
+import { type Waiter, Waiting } from "./waiting.ts";
 
-/** A claim that waits for work. */
-export interface WaitingClaim {
-  readonly request: ClaimRequest;
-  readonly resolve: (grants: readonly Grant[]) => void;
-  readonly reject: (error: unknown) => void;
-  /** A look for it is under way: whatever comes of that is its answer. */
-  looking: boolean;
-}
+export type WaitingClaim = Waiter<ClaimRequest, readonly Grant[]>;
 
 /** The arguments of a step that say who asks for how much; and what it says of those who sleep. */
 export interface AskedFor {
@@ -104,7 +98,7 @@ class Beginnings {
 export class QueueClaims {
   readonly queue: DeclaredQueue;
   readonly #clock: Clock;
-  readonly #waiting: WaitingClaim[] = [];
+  readonly #waiting = new Waiting<ClaimRequest, readonly Grant[]>([]);
   /** It was said in the store that somebody here sleeps. */
   asleep = false;
   /** How many keys may be ready that nobody here has looked for yet. Infinity: who knows. */
@@ -120,7 +114,7 @@ export class QueueClaims {
   }
 
   get size(): number {
-    return this.#waiting.length;
+    return this.#waiting.size;
   }
 
   /** There may be something now. */
@@ -152,38 +146,28 @@ export class QueueClaims {
 
   /** The first for which nobody is looking. */
   get first(): WaitingClaim | undefined {
-    return this.#waiting.find(({ looking }) => !looking);
+    return this.#waiting.first;
   }
 
-  add(claim: WaitingClaim): void {
-    this.#waiting.push(claim);
+  wait(request: ClaimRequest): Promise<readonly Grant[]> {
+    const waiting = this.#waiting.wait(this.queue, request);
     // Where others sleep already, there is nothing: and who sleeps is told.
     if (!this.asleep || this.size === 1) this.look = true;
-  }
-
-  remove(claim: WaitingClaim): boolean {
-    const index = this.#waiting.indexOf(claim);
-    if (index === -1) return false;
-    this.#waiting.splice(index, 1);
-    return true;
-  }
-
-  has(claim: WaitingClaim): boolean {
-    return this.#waiting.includes(claim);
+    return waiting;
   }
 
   /** Whoever waits should know why nothing comes; they ask again. Another look that is under way has an answer of its own. */
   fail(error: unknown): void {
     this.asleep = false;
-    for (const claim of this.all()) {
-      if (claim.looking) continue;
-      this.remove(claim);
-      claim.reject(error);
-    }
+    for (const { fail } of this.#waiting.idle()) fail(error);
   }
 
-  all(): readonly WaitingClaim[] {
-    return [...this.#waiting];
+  release(claim: WaitingClaim): void {
+    this.#waiting.release(claim);
+  }
+
+  close(): void {
+    this.#waiting.close();
   }
 
   /** @param isBeside beside another look: this one neither begins further back nor says that somebody sleeps */

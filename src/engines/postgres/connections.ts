@@ -56,9 +56,6 @@ export function ownConnections(connection: string | ClientConfig): Connections {
         },
       };
     },
-    async close() {
-      await Promise.resolve();
-    },
   };
 }
 
@@ -81,9 +78,6 @@ export function pooledConnections(pool: Pool): Connections {
           client.release(broken);
         },
       };
-    },
-    async close() {
-      await Promise.resolve();
     },
   };
 }

@@ -10,6 +10,12 @@ const AGAIN_MS = 5;
 /** A server that could not be asked is asked again after so long. */
 const FAILED_AGAIN_MS = 250;
 
+/** Receipts and cells whose time is over are forgotten this often, and so many at a time. */
+const FORGET_EVERY_MS = 1_000;
+const FORGET_AT_A_TIME = 1_000;
+/** When there is more to forget than fits into one transaction. */
+const FORGET_MORE_MS = 50;
+
 export interface DueEvents {
   /** Leases may have run out in the queue. */
   swept(queue: number): void;
@@ -24,6 +30,7 @@ export class Due {
   #timer: Timer | undefined;
   #isNow = false;
   #askedAt = -Infinity;
+  #forgetAt = 0;
   #closed = false;
 
   constructor(handle: Handle, events: DueEvents) {
@@ -68,11 +75,10 @@ export class Due {
     const { link, me } = this.#handle;
     this.#isNow = false;
     try {
-      for (const name of ["sweep_delayed", "sweep_timers"]) {
-        const rows = await link.call(name, me);
-        this.#tell(rows);
-        for (const row of rows) this.#events.swept(integer(row, 0));
-      }
+      this.#tell(await link.call("sweep_delayed", me, false));
+      const rows = await link.call("sweep_timers", me);
+      this.#tell(rows);
+      for (const row of rows) this.#events.swept(integer(row, 0));
       await this.ask();
     } catch {
       // Whoever waits hears of it from his own look.
@@ -87,13 +93,26 @@ export class Due {
     if (row !== undefined && integer(row, 0) === 0) await this.sweep();
   }
 
-  /** What was submitted in transactions that have been committed since is counted in, and takes its place if it is due. */
-  async countIn(): Promise<void> {
+  /** Also what was submitted in transactions that have been committed since: it is counted in, and takes its place if it is due. */
+  async catchUpWithAll(): Promise<void> {
     const { link, me } = this.#handle;
-    for (;;) {
-      const rows = await link.call("count_in", me);
-      if (rows.length === 0) return;
-      this.#tell(rows);
+    let rows;
+    do this.#tell((rows = await link.call("sweep_delayed", me, true)));
+    while (rows.length > 0);
+    await this.catchUp();
+  }
+
+  async forgetNowAndThen(): Promise<void> {
+    const { clock, link } = this.#handle;
+    const now = clock.monotonic();
+    if (this.#closed || now < this.#forgetAt) return;
+    this.#forgetAt = now + FORGET_EVERY_MS;
+    try {
+      const [row] = await link.call("forget", FORGET_AT_A_TIME);
+      if (row !== undefined && integer(row, 0) === FORGET_AT_A_TIME)
+        this.#forgetAt = clock.monotonic() + FORGET_MORE_MS;
+    } catch {
+      // What is not forgotten now is forgotten later.
     }
   }
 

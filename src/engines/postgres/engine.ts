@@ -34,21 +34,20 @@ import type {
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
-import { bigints, doubles } from "./arrays.ts";
-import { Beside } from "./beside.ts";
+import { bigints } from "./arrays.ts";
 import { check } from "./check.ts";
 import { type Connections, Link, type Row } from "./link.ts";
 import { StoreFailure, UndecidedId } from "./failure.ts";
 import { checkSchema, DEFAULT_SCHEMA, type StoreOptions } from "./options.ts";
+import type { DeclaredQueue } from "./queues.ts";
 import { PostgresRegister } from "./register.ts";
 import { flag, integer, text } from "./rows.ts";
-import { migrate } from "./schema.ts";
+import { makeSchema } from "./schema.ts";
 import { endedArguments, keyOf } from "./settlements.ts";
 import { PLANNING } from "./sql/functions.ts";
 import { Store, type StoreParts } from "./store.ts";
 import { submitWithin } from "./within.ts";
 
-const REVIVED_AT_A_TIME = 500;
 const CLOSE_MS = 3_000;
 /** How long a deletion waits for transactions of the application that have submitted to the queue. Others who would submit wait meanwhile. */
 const DELETE_PATIENCE = "2s";
@@ -81,7 +80,7 @@ export class PostgresEngine implements Engine {
       new Link(connections, schema, (client) => prepare(client, schema, connections.where, options));
     const link = newLink();
     // What other carriers tell is told after each statement of one connection.
-    const beside = connections.areOurs && wake === undefined ? new Beside(newLink(), clock) : undefined;
+    const beside = connections.areOurs && wake === undefined ? newLink() : undefined;
     try {
       await link.open();
       const [row] = await link.query("baton_handle", `SELECT nextval('${schema}.number')`, []);
@@ -91,31 +90,29 @@ export class PostgresEngine implements Engine {
       return engine;
     } catch (error) {
       link.close();
-      await connections.close();
       throw error;
     }
   }
 
   async declare(request: DeclareRequest): Promise<QueueDeclaration> {
-    const { levels } = await this.#call(() => this.#store.queues.declare(request));
+    const { levels } = await this.#store.call(() => this.#store.queues.declare(request));
     return { levels };
   }
 
   async submit(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
     this.#store.assertOpen();
+    for (const { queue } of submissions) this.#store.queues.get(queue);
     const transaction = submissions[0]?.transaction;
     if (submissions.some((submission) => submission.transaction !== transaction))
       throw new InvalidInput("transaction", "several", "one transaction for all submissions of a call");
     if (transaction !== undefined)
       return await submitWithin(transaction, this.#link.schema, this.#store.queues, submissions);
-    for (const { queue } of submissions) this.#store.queues.get(queue);
     return await this.#store.lane.submit(submissions);
   }
 
   async claim(request: ClaimRequest): Promise<readonly Grant[]> {
     this.#store.assertOpen();
-    this.#store.queues.get(request.queue);
-    return request.signal.aborted ? [] : await this.#store.claim(request);
+    return await this.#store.claim(request);
   }
 
   async hold(request: HoldRequest): Promise<Lease | undefined> {
@@ -124,15 +121,19 @@ export class PostgresEngine implements Engine {
   }
 
   async renew(renewals: readonly Renewal[]): Promise<readonly RenewResult[]> {
-    return await this.#call(async () => {
+    return await this.#store.call(async () => {
       const since = instant(systemClock);
-      const rows = await this.#renewed(renewals, [
+      const rows = await this.#link.call(
+        "renew",
+        this.#me,
         bigints(renewals.map(({ lease }) => keyOf(lease))),
         bigints(renewals.map(({ lease }) => lease.fence)),
         bigints(renewals.map(({ leaseMs }) => Math.ceil(leaseMs))),
-        doubles(renewals.map(({ progress }) => progress ?? null)),
+        renewals.map(({ progress }) => progress ?? null),
         ...endedArguments(renewals),
-      ]);
+      );
+      for (const { lease, ended } of renewals)
+        if (ended !== undefined) this.#store.ended(this.#store.queues.known(lease.queue).id, false);
       const results = renewals.map((): RenewResult => ({ ok: false }));
       for (const row of rows) results[integer(row, 0) - 1] = { ok: true, since, cancelRequested: flag(row, 1) };
       for (const [index, { lease }] of renewals.entries())
@@ -141,29 +142,20 @@ export class PostgresEngine implements Engine {
     });
   }
 
-  async #renewed(renewals: readonly Renewal[], values: readonly unknown[]): Promise<readonly Row[]> {
-    const runs = renewals.filter(({ ended }) => ended !== undefined);
-    if (runs.length === 0) return await this.#link.call("renew", ...values.slice(0, 4));
-    const rows = await this.#link.call("renew_runs", this.#me, ...values);
-    for (const { lease } of runs) this.#store.ended(this.#store.queues.known(lease.queue).id, false);
-    return rows;
-  }
-
   async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
     this.#store.assertOpen();
     for (const { lease } of settlements) keyOf(lease);
     // Of a queue that was never declared here there are no leases.
-    const known = settlements.filter(({ lease }) => this.#store.queues.has(lease.queue));
+    const known = settlements.filter(({ lease }) => this.#store.queues.byName(lease.queue) !== undefined);
     const results = known.length === 0 ? [] : await this.#store.lane.settle(known);
     const byLease = new Map(known.map((settlement, index) => [settlement, results[index] ?? "lost"]));
     return settlements.map((settlement) => byLease.get(settlement) ?? "lost");
   }
 
-  async find({ queue, id }: ItemRequest): Promise<ItemReport | undefined> {
-    return await this.#call(async () => {
-      const known = await this.#store.queues.assertThere(queue);
+  async find({ queue: name, id }: ItemRequest): Promise<ItemReport | undefined> {
+    return await this.#inQueue(name, async (queue) => {
       await this.#store.due.catchUp();
-      return await this.#store.inspection.find(known, id);
+      return await this.#store.inspection.find(queue, id);
     });
   }
 
@@ -173,13 +165,12 @@ export class PostgresEngine implements Engine {
     const outcome = await this.#store.outcome(request);
     // With a queue that is deleted goes what is remembered.
     if (outcome === undefined && !request.signal.aborted && this.#store.isOpen)
-      await this.#call(() => this.#store.queues.assertThere(request.queue));
+      await this.#inQueue(request.queue, () => Promise.resolve());
     return outcome;
   }
 
   async cancel({ queue: name, id }: ItemRequest): Promise<CancelResult> {
-    return await this.#call(async () => {
-      const queue = await this.#store.queues.assertThere(name);
+    return await this.#inQueue(name, async (queue) => {
       const [row] = await this.#link.call("cancel", this.#me, queue.id, id);
       const result = row === undefined ? "missing" : text(row, 0);
       if (row !== undefined && !flag(row, 1)) this.#store.changed(queue.id, false);
@@ -189,54 +180,45 @@ export class PostgresEngine implements Engine {
   }
 
   async pause({ queue: name, key, paused }: PauseRequest): Promise<void> {
-    await this.#call(async () => {
-      const queue = await this.#store.queues.assertThere(name);
+    await this.#inQueue(name, async (queue) => {
       const [row] = await this.#link.call("pause", this.#me, queue.id, key ?? null, paused);
       this.#store.changed(queue.id, row?.[0] === true);
     });
   }
 
   async deleteQueue({ queue: name, force }: DeleteQueueRequest): Promise<boolean> {
-    const row = await this.#deleted(name, force);
-    if (row === undefined) return false;
-    const [waiting, leased, dead] = [integer(row, 2), integer(row, 3), integer(row, 4)];
-    if (row[1] !== true) throw new QueueNotEmpty(name, { waiting, leased, dead });
-    return true;
-  }
-
-  async #deleted(name: string, force: boolean): Promise<Row | undefined> {
-    return await this.#call(async () => {
+    return await this.#store.call(async () => {
+      let row: Row | undefined;
       try {
-        const [found] = await this.#link.call("delete_queue", this.#me, name, force, DELETE_PATIENCE);
-        if (found !== undefined && found[1] === true) this.#store.deleted(integer(found, 0));
-        return found;
+        [row] = await this.#link.call("delete_queue", this.#me, name, force, DELETE_PATIENCE);
       } catch (error) {
         if (error instanceof UndecidedId) throw inTransaction(name, error);
         throw error;
       }
+      if (row === undefined) return false;
+      const [waiting, leased, dead] = [integer(row, 2), integer(row, 3), integer(row, 4)];
+      if (!flag(row, 1)) throw new QueueNotEmpty(name, { waiting, leased, dead });
+      this.#store.deleted(integer(row, 0));
+      return true;
     });
   }
 
   async queues({ queue }: { readonly queue?: string }): Promise<readonly QueueReport[]> {
-    return await this.#call(async () => {
-      await this.#store.due.countIn();
-      await this.#store.due.catchUp();
+    return await this.#store.call(async () => {
+      await this.#store.due.catchUpWithAll();
       return await this.#store.inspection.queues(queue);
     });
   }
 
   async keys(request: KeyPageRequest): Promise<readonly KeyReport[]> {
-    return await this.#call(async () => {
-      await this.#store.due.countIn();
-      await this.#store.due.catchUp();
-      return await this.#store.inspection.keys(await this.#store.queues.assertThere(request.queue), request);
+    return await this.#inQueue(request.queue, async (queue) => {
+      await this.#store.due.catchUpWithAll();
+      return await this.#store.inspection.keys(queue, request);
     });
   }
 
   async dead(request: PageRequest): Promise<readonly DeadReport[]> {
-    return await this.#call(async () =>
-      this.#store.inspection.dead(await this.#store.queues.assertThere(request.queue), request),
-    );
+    return await this.#inQueue(request.queue, (queue) => this.#store.inspection.dead(queue, request));
   }
 
   /** All of them in small steps: others want to write too. Letters that die meanwhile are left for the next time. */
@@ -244,8 +226,7 @@ export class PostgresEngine implements Engine {
     let revived = 0;
     let upTo: number | null = null;
     for (;;) {
-      const step = await this.#call(async () => {
-        const queue = await this.#store.queues.assertThere(name);
+      const step = await this.#inQueue(name, async (queue) => {
         const chosen = ids === undefined ? null : [...ids];
         const [row] = await this.#link.call("revive", this.#me, queue.id, chosen, action === "retry", upTo);
         if (row === undefined) throw new Error("The store answered nothing.");
@@ -254,12 +235,12 @@ export class PostgresEngine implements Engine {
       });
       revived += step.count;
       upTo = step.last;
-      if (step.count < REVIVED_AT_A_TIME) return revived;
+      if (step.count === 0) return revived;
     }
   }
 
   async check(): Promise<readonly Finding[]> {
-    const findings = await this.#call(() => check(this.#link, this.#link.schema));
+    const findings = await this.#store.call(() => check(this.#link, this.#link.schema));
     const wake = await this.#store.wakeFinding();
     return wake === undefined ? findings : [...findings, wake];
   }
@@ -275,9 +256,8 @@ export class PostgresEngine implements Engine {
     await this.#store.close(late);
   }
 
-  async #call<T>(run: () => Promise<T>): Promise<T> {
-    this.#store.assertOpen();
-    return await this.#store.lane.call(run);
+  async #inQueue<T>(name: string, run: (queue: DeclaredQueue) => Promise<T>): Promise<T> {
+    return await this.#store.call(async () => run(await this.#store.queues.assertThere(name)));
   }
 }
 
@@ -290,7 +270,7 @@ async function prepare(client: ClientBase, schema: string, where: string, option
   if (options.synchronousCommit !== undefined)
     await client.query(`SET synchronous_commit = '${options.synchronousCommit}'`);
   if (options.wake !== undefined) await client.query("SET baton.wake = 'foreign'; SET client_min_messages = notice");
-  await migrate(client, schema, where);
+  await makeSchema(client, schema, where);
 }
 
 function isCancelResult(value: string): value is CancelResult {

@@ -1,21 +1,8 @@
 import type { Untold, Wake } from "../../wake/wake.ts";
-import type { Clock } from "../../domain/clock.ts";
-import { readSignal, readyIn, type Signal } from "./bell.ts";
-import type { DeclaredQueue, Queues } from "./queues.ts";
-
-export interface ForeignBellParts {
-  readonly wake: Wake;
-  readonly clock: Clock;
-  readonly queues: Queues;
-  /** The number of this handle. */
-  readonly me: number;
-  readonly idle: (queue: number) => number;
-  readonly hear: (signal: Signal) => void;
-  /** A lease with this fence may be lost. */
-  readonly doubt: (fence: number) => void;
-  /** Tells by NOTIFY what the carrier did not take. Everybody listens to that, too. */
-  readonly notify: (payloads: readonly string[]) => Promise<void>;
-}
+import { channelOf } from "./schema.ts";
+import { readSignal, readyIn, type Signal } from "./signals.ts";
+import type { ServingHandle } from "./serving.ts";
+import type { DeclaredQueue } from "./queues.ts";
 
 /** Those of this handle who wait for something of one queue. */
 interface Listening {
@@ -29,22 +16,30 @@ interface Listening {
  * transaction of its own, still comes by NOTIFY.
  */
 export class ForeignBell {
-  readonly #parts: ForeignBellParts;
+  readonly #handle: ServingHandle;
+  readonly #wake: Wake;
+  readonly #hear: (signal: Signal) => void;
   readonly #listening = new Map<number, Listening>();
-  readonly #notifying = new Set<Promise<void>>();
+  readonly #notifying = new Set<Promise<unknown>>();
   /** By queue and the monotonic clock: until when somebody else knows that there are leases. */
   readonly #leasedUntil = new Map<number, number>();
   #leaveLost: (() => void) | undefined;
   #said: string[] = [];
 
-  constructor(parts: ForeignBellParts) {
-    this.#parts = parts;
-    parts.wake.onUntold = (untold) => this.#notify(untold);
+  constructor(handle: ServingHandle, wake: Wake, hear: (signal: Signal) => void) {
+    this.#handle = handle;
+    this.#wake = wake;
+    this.#hear = hear;
+    wake.onUntold = (untold) => this.#notify(untold);
+    handle.link.onNotice = (message) => {
+      if (message.startsWith(MARK)) this.#said.push(message.slice(MARK.length));
+    };
+    handle.link.onDone = () => this.#passOn();
   }
 
   /** Whether what others tell is heard here. */
   get hears(): boolean {
-    return this.#parts.wake.hears;
+    return this.#wake.hears;
   }
 
   /** Listens while somebody here waits for something of the queue. */
@@ -67,66 +62,59 @@ export class ForeignBell {
    * asks for the next date then, and so on while there are leases. True: it was told now, and not within the length of the lease.
    */
   leased({ id, name }: DeclaredQueue, leaseMs: number): boolean {
-    const { wake, clock } = this.#parts;
+    const { clock } = this.#handle;
     const now = clock.monotonic();
     if (now < (this.#leasedUntil.get(id) ?? -Infinity)) return false;
     this.#leasedUntil.set(id, now + leaseMs);
-    wake.elsewhere(name);
+    this.#wake.elsewhere(name);
     return true;
   }
 
   /** Listens for lost leases while this handle has some. */
   hold(some: boolean): void {
-    const { wake, me, doubt } = this.#parts;
     this.#leaveLost?.();
     this.#leaveLost = undefined;
     if (!some) return;
     // Another store that shares the carrier has the same small numbers, so this is no more than a reason to ask.
-    this.#leaveLost = wake.onLost(({ queue, key, fence }) => {
-      if (queue === "" && key === String(me)) doubt(fence);
+    this.#leaveLost = this.#wake.onLost(({ queue, key, fence }) => {
+      if (queue === "" && key === String(this.#handle.me)) this.#handle.leases.doubt(fence);
     });
   }
 
-  /** A notice came, in the middle of a statement. */
-  note(message: string): void {
-    if (message.startsWith(MARK)) this.#said.push(message.slice(MARK.length));
+  /** What the carrier does not take in the end goes by NOTIFY, too. */
+  async close(): Promise<void> {
+    await this.#wake.close();
+    await Promise.all(this.#notifying);
+  }
+
+  #listen({ id, name }: DeclaredQueue): Listening {
+    const work = (many = Infinity): void => this.#hear({ type: "work", queue: id, handles: [this.#handle.me], many });
+    const leaveWork = this.#wake.onWork(name, {
+      idle: () => this.#handle.leases.claims.get(id)?.size ?? 0,
+      wake: work,
+      stir: () => {
+        work();
+        this.#hear({ type: "hold", queue: id });
+      },
+    });
+    const leaveEnded = this.#wake.onEnded(name, () => this.#hear({ type: "outcomes", queue: id, handles: undefined }));
+    const listening: Listening = { waiting: 0, leave: [leaveWork, leaveEnded] };
+    this.#listening.set(id, listening);
+    return listening;
   }
 
   /** A statement is over, and committed. */
-  tell(): void {
+  #passOn(): void {
     if (this.#said.length === 0) return;
     const said = this.#said;
     this.#said = [];
     for (const text of said) this.#tell(readSignal(text), text);
   }
 
-  /** What the carrier does not take in the end goes by NOTIFY, too. */
-  async close(): Promise<void> {
-    await this.#parts.wake.close();
-    await Promise.all(this.#notifying);
-  }
-
-  #listen({ id, name }: DeclaredQueue): Listening {
-    const { wake, me, idle, hear } = this.#parts;
-    const work = (many = Infinity): void => hear({ type: "work", queue: id, handles: [me], many });
-    const leaveWork = wake.onWork(name, {
-      idle: () => idle(id),
-      wake: work,
-      stir: () => {
-        work();
-        hear({ type: "hold", queue: id });
-      },
-    });
-    const leaveEnded = wake.onEnded(name, () => hear({ type: "outcomes", queue: id, handles: undefined }));
-    const listening: Listening = { waiting: 0, leave: [leaveWork, leaveEnded] };
-    this.#listening.set(id, listening);
-    return listening;
-  }
-
   #notify(untold: readonly Untold[]): void {
     const payloads = untold.flatMap((one) => {
       if (one.type === "lost") return one.queue === "" ? [`lost ${one.key} ${one.fence}`] : [];
-      const id = this.#parts.queues.byName(one.queue)?.id;
+      const id = this.#handle.queues.byName(one.queue)?.id;
       if (id === undefined) return [];
       // Those who wait to hold a key may be meant as well.
       return one.type === "ended" ? [`outcomes ${id}`] : [`work ${id}`, `hold ${id}`];
@@ -135,8 +123,10 @@ export class ForeignBell {
   }
 
   #sendNotify(payloads: readonly string[]): void {
-    const notifying: Promise<void> = this.#parts
-      .notify(payloads)
+    const { link } = this.#handle;
+    const text = "SELECT pg_notify($1, u.payload) FROM unnest($2::text[]) u(payload)";
+    const notifying: Promise<unknown> = link
+      .query("baton_notify", text, [channelOf(link.schema), [...payloads]])
       // They look by themselves.
       .catch(() => undefined)
       .finally(() => this.#notifying.delete(notifying));
@@ -144,7 +134,8 @@ export class ForeignBell {
   }
 
   #tell(signal: Signal | undefined, text: string): void {
-    const { wake, queues } = this.#parts;
+    const { queues } = this.#handle;
+    const wake = this.#wake;
     if (signal === undefined || signal.type === "cell") return;
     // Numbers of handles and fences are the store's, and mean the same to all who share it.
     if (signal.type === "lost") return wake.lost({ queue: "", key: String(signal.handle), fence: signal.fence });

@@ -14,9 +14,9 @@ export interface Handle {
   readonly lane: Lane;
   readonly rings: Rings;
   /** Something came to a queue, or a key of it is free; others were told, or not. */
-  readonly changed: (queue: number, rung: boolean) => void;
+  changed(queue: number, rung: boolean): void;
   /** Items of a queue have ended; others were told, or not. */
-  readonly ended: (queue: number, rung: boolean) => void;
+  ended(queue: number, rung: boolean): void;
   /** Somebody waits from now on. */
-  readonly waits: () => void;
+  waits(): void;
 }

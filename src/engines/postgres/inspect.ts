@@ -19,12 +19,6 @@ import { givenId } from "./step-answer.ts";
 
 const RECEIPT = "r.state, r.ended, r.attempt, r.result_type, r.result, r.result_bytes, r.failure, r.missing, r.tried";
 
-/** What is known of an item: that it is remembered, and how it ended if it has. */
-export interface KnownOutcome {
-  readonly id: string;
-  readonly outcome: Outcome | undefined;
-}
-
 /** Questions about the store. They change nothing and wait for nobody. */
 export class Inspection {
   readonly #link: Link;
@@ -50,20 +44,19 @@ export class Inspection {
     const s = this.#link.schema;
     const columns = `k.name, k.state, k.held, k.paused, k.waiting, k.delayed, k.worker, k.fence, k.since, k.at, k.progress, k.id, k.level, k.ord, i.attempt, i.id`;
     const item = `LEFT JOIN ${s}.item i ON k.state = ${LEASED} AND NOT k.held AND i.key = k.id AND i.level = k.level AND i.ord = k.ord`;
-    const rows =
+    const [name, keys, which] =
       leased === true
-        ? await this.#link.query(
-            "baton_leased",
-            `SELECT ${columns} FROM (SELECT DISTINCT u.kid FROM ${s}.timer t, unnest(t.keys) u(kid)) u JOIN ${s}.key k ON k.id = u.kid ${item}
-             WHERE k.queue = $1 AND k.name > $2 AND k.state = ${LEASED} ORDER BY k.name LIMIT $3`,
-            [queue.id, after ?? "", limit],
-          )
-        : await this.#link.query(
-            "baton_keys",
-            `SELECT ${columns} FROM ${s}.key k ${item} WHERE k.queue = $1 AND k.name > $2
-             AND (k.state > ${IDLE} OR k.paused OR k.delayed > 0) ORDER BY k.name LIMIT $3`,
-            [queue.id, after ?? "", limit],
-          );
+        ? [
+            "leased",
+            `(SELECT DISTINCT u.kid FROM ${s}.timer t, unnest(t.keys) u(kid)) u JOIN ${s}.key k ON k.id = u.kid`,
+            `k.state = ${LEASED}`,
+          ]
+        : ["keys", `${s}.key k`, `(k.state > ${IDLE} OR k.paused OR k.delayed > 0)`];
+    const rows = await this.#link.query(
+      `baton_${name}`,
+      `SELECT ${columns} FROM ${keys} ${item} WHERE k.queue = $1 AND k.name > $2 AND ${which} ORDER BY k.name LIMIT $3`,
+      [queue.id, after ?? "", limit],
+    );
     return rows.map(keyReport);
   }
 
@@ -78,8 +71,8 @@ export class Inspection {
     return rows.map((row) => deadReport(queue, row));
   }
 
-  /** Of those that are remembered. */
-  async outcomes(queue: DeclaredQueue, ids: readonly string[]): Promise<ReadonlyMap<string, KnownOutcome>> {
+  /** Of those that are remembered. Undefined: it has not ended. */
+  async outcomes(queue: DeclaredQueue, ids: readonly string[]): Promise<ReadonlyMap<string, Outcome | undefined>> {
     const s = this.#link.schema;
     const rows = await this.#link.query(
       "baton_outcomes",
@@ -88,7 +81,7 @@ export class Inspection {
        WHERE d.queue = $1 AND d.id = ANY ($2) AND NOT d.remembered`,
       [queue.id, [...ids]],
     );
-    return new Map(rows.map((row) => [text(row, 0), { id: text(row, 0), outcome: readOutcome(row, 1) }]));
+    return new Map(rows.map((row) => [text(row, 0), readOutcome(row, 1)]));
   }
 
   async find(queue: DeclaredQueue, id: string): Promise<ItemReport | undefined> {

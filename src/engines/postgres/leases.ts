@@ -35,11 +35,9 @@ export class Leases {
   }
 
   /** What a step found for one who waits. */
-  answer(claims: QueueClaims, claim: WaitingClaim, grants: readonly Grant[]): void {
-    const { request, resolve } = claim;
-    claims.remove(claim);
+  answer({ request, answer }: WaitingClaim, grants: readonly Grant[]): void {
     for (const { lease } of grants) this.took(lease, request.lost);
-    resolve(grants);
+    answer(grants);
   }
 
   /** Somebody here has it now. */
@@ -67,19 +65,9 @@ export class Leases {
     if (lease !== undefined) this.#held.doubt(lease);
   }
 
-  get isClosed(): boolean {
-    return this.#closed;
-  }
-
   close(): void {
     this.#closed = true;
-    for (const claims of this.claims.values()) {
-      for (const claim of claims.all()) {
-        if (claim.looking) continue;
-        claims.remove(claim);
-        claim.resolve([]);
-      }
-    }
+    for (const claims of this.claims.values()) claims.close();
   }
 
   /** Nobody heard of these, and nobody else would give them back before they run out. */

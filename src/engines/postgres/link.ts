@@ -19,8 +19,6 @@ export interface Connections {
   readonly silentMs?: number;
   /** @param signal calls an attempt off: it rejects, and leaves nothing open. What comes of a pool comes later, and must be given back. */
   connect(signal?: AbortSignal): Promise<Connection>;
-  /** What is ours ends; what the application brought along stays. */
-  close(): Promise<void>;
 }
 
 export interface Connection {
@@ -56,7 +54,7 @@ export class Link {
   #opening: Promise<Connection> | undefined;
   readonly #closing = new AbortController();
   /** What the server says beside its answers, when a statement is over, and when nobody knows what became of one. */
-  onNotice: (message: string) => void = () => undefined;
+  onNotice: (message: string, severity?: string) => void = () => undefined;
   onUnknown: () => void = () => undefined;
   /** What to tell whoever asked something of a queue that was deleted. */
   onQueueGone: (queue: number) => Error = (queue) => new QueueMissing(`number ${queue}`);
@@ -126,7 +124,7 @@ export class Link {
       const connection = (made = await this.#connections.connect(signal));
       // An idle connection that ends is noticed here; the next statement makes a new one.
       made.client.on("error", () => this.#drop(connection));
-      made.client.on("notice", ({ message }) => this.onNotice(message ?? ""));
+      made.client.on("notice", ({ message, severity }) => this.onNotice(message ?? "", severity));
       await this.#prepare(made.client);
     } catch (error) {
       made?.release(true);

@@ -1,117 +1,47 @@
 import type { Outcome, OutcomeRequest } from "../../engine/port.ts";
-import { type Answer, answered } from "./answered.ts";
-import type { Handle } from "./handle.ts";
-import type { Inspection, KnownOutcome } from "./inspect.ts";
+import type { ServingHandle } from "./serving.ts";
 import type { DeclaredQueue } from "./queues.ts";
+import { type Waiter, Waiting } from "./waiting.ts";
 
 /** What somebody sleeps over: `sleeper.kind` of the store. */
 const OUTCOMES = 1;
 
-interface WaitingOutcome extends Answer<Outcome | undefined> {
-  readonly id: string;
-}
+type WaitingOutcome = Waiter<OutcomeRequest, Outcome | undefined>;
 
-/** Those who wait to hear how items of one queue end. */
-class QueueOutcomes {
-  readonly #waiting = new Set<WaitingOutcome>();
-  look = false;
-
-  get size(): number {
-    return this.#waiting.size;
-  }
-
-  wait({ id, signal }: OutcomeRequest): Promise<Outcome | undefined> {
-    return new Promise((resolve, reject) => {
-      const giveUp = (): void => {
-        this.#waiting.delete(waiting);
-        resolve(undefined);
-      };
-      const waiting: WaitingOutcome = { id, ...answered(signal, giveUp, { resolve, reject }) };
-      this.#waiting.add(waiting);
-      if (signal.aborted) giveUp();
-    });
-  }
-
-  ids(): readonly string[] {
-    return [...new Set(Array.from(this.#waiting, ({ id }) => id))];
-  }
-
-  /** What is not among them is not remembered: nobody will ever know. */
-  tell(asked: readonly string[], known: ReadonlyMap<string, KnownOutcome>): void {
-    const ids = new Set(asked);
-    for (const waiting of this.#waiting) {
-      const found = known.get(waiting.id);
-      if (!ids.has(waiting.id) || (found !== undefined && found.outcome === undefined)) continue;
-      this.#waiting.delete(waiting);
-      waiting.resolve(found?.outcome);
-    }
-  }
-
-  fail(error: unknown): void {
-    for (const { reject } of this.#waiting) reject(error);
-    this.#waiting.clear();
-  }
-
-  end(): void {
-    for (const { resolve } of this.#waiting) resolve(undefined);
-    this.#waiting.clear();
-  }
-}
-
-/** Those who wait to hear how items end, in all queues. */
+/** Those who wait to hear how items end. */
 export class Outcomes {
-  readonly #handle: Handle;
-  readonly #inspection: Inspection;
-  readonly #queues = new Map<number, QueueOutcomes>();
-  #closed = false;
+  readonly #handle: ServingHandle;
+  readonly waiting: Waiting<OutcomeRequest, Outcome | undefined> = new Waiting<OutcomeRequest, Outcome | undefined>(
+    undefined,
+  );
 
-  constructor(handle: Handle, inspection: Inspection) {
+  constructor(handle: ServingHandle) {
     this.#handle = handle;
-    this.#inspection = inspection;
   }
 
   async outcome(queue: DeclaredQueue, request: OutcomeRequest): Promise<Outcome | undefined> {
-    const { lane, waits } = this.#handle;
-    const { id } = request;
-    const first = await lane.call(() => this.#inspection.outcomes(queue, [id]));
-    const known = first.get(id);
-    if (known === undefined || known.outcome !== undefined || request.signal.aborted || this.#closed)
-      return known?.outcome;
-    let outcomes = this.#queues.get(queue.id);
-    if (outcomes === undefined) this.#queues.set(queue.id, (outcomes = new QueueOutcomes()));
-    const waiting = outcomes.wait(request);
+    const { lane } = this.#handle;
+    const known = await lane.call(() => this.#handle.inspection.outcomes(queue, [request.id]));
+    const outcome = known.get(request.id);
+    if (!known.has(request.id) || outcome !== undefined || request.signal.aborted) return outcome;
+    const waiting = this.waiting.wait(queue, request);
     // It may have ended between the question and the word that somebody waits.
     await lane.call(() => this.say(queue.id, true));
-    outcomes.look = true;
-    waits();
+    this.waiting.lookAt(queue.id);
+    this.#handle.waits();
     lane.nudge();
     return await waiting;
   }
 
   /** The queues in which somebody waits. */
   waitingIn(): readonly number[] {
-    return [...this.#queues].filter(([, { size }]) => size > 0).map(([queue]) => queue);
+    return [...new Set(this.waiting.all().map(({ queue }) => queue.id))];
   }
 
-  get hasWork(): boolean {
-    for (const { look, size } of this.#queues.values()) if (look && size > 0) return true;
-    return false;
-  }
-
-  /** Something may have ended in the queue, or in any. */
-  lookAt(queue?: number): void {
-    for (const [id, outcomes] of this.#queues)
-      if ((queue === undefined || queue === id) && outcomes.size > 0) outcomes.look = true;
-  }
-
-  /** Whoever should be. */
+  /** Whoever should be: those of a queue together. */
   async serve(): Promise<void> {
-    for (const [queue, outcomes] of this.#queues) if (outcomes.look) await this.#tell(queue, outcomes);
-  }
-
-  close(): void {
-    this.#closed = true;
-    for (const outcomes of this.#queues.values()) outcomes.end();
+    const looking = this.waiting.all().filter(({ look }) => look);
+    for (const waiters of Map.groupBy(looking, ({ queue }) => queue).values()) await this.#tell(waiters);
   }
 
   /** In the store: somebody waits, or no longer. */
@@ -119,16 +49,23 @@ export class Outcomes {
     await this.#handle.link.call("sleep", this.#handle.me, queue, OUTCOMES, waits);
   }
 
-  async #tell(queue: number, outcomes: QueueOutcomes): Promise<void> {
-    outcomes.look = false;
-    const declared = this.#handle.queues.byId(queue);
-    const ids = outcomes.ids();
-    if (ids.length === 0 || declared === undefined) return;
+  async #tell(waiters: readonly WaitingOutcome[]): Promise<void> {
+    const [first] = waiters;
+    if (first === undefined) return;
+    const { queue } = first;
+    for (const waiter of waiters) waiter.look = false;
     try {
-      outcomes.tell(ids, await this.#inspection.outcomes(declared, ids));
-      if (outcomes.size === 0) await this.say(queue, false);
+      const known = await this.#handle.inspection.outcomes(queue, [
+        ...new Set(waiters.map(({ request }) => request.id)),
+      ]);
+      for (const { request, answer } of waiters) {
+        const outcome = known.get(request.id);
+        // What is not among them is not remembered: nobody will ever know.
+        if (outcome !== undefined || !known.has(request.id)) answer(outcome);
+      }
+      if (!this.waitingIn().includes(queue.id)) await this.say(queue.id, false);
     } catch (error) {
-      outcomes.fail(error);
+      for (const { fail } of waiters) fail(error);
     }
   }
 }

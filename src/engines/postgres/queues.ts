@@ -51,10 +51,6 @@ export class Queues {
     return queue;
   }
 
-  has(name: string): boolean {
-    return this.#byName.has(name);
-  }
-
   /** Undefined: not one of this handle's. */
   byName(name: string): DeclaredQueue | undefined {
     return this.#byName.get(name);

@@ -25,8 +25,7 @@ export class PostgresRegister implements Register {
   }
 
   async read(name: string): Promise<Cell | undefined> {
-    this.#store.assertOpen();
-    const [row] = await this.#store.lane.call(() =>
+    const [row] = await this.#store.call(() =>
       this.#link.query(
         "baton_read_cell",
         `SELECT name, version, value FROM ${this.#link.schema}.cell WHERE name = $1 AND (expires IS NULL OR expires > ${NOW})`,
@@ -37,8 +36,7 @@ export class PostgresRegister implements Register {
   }
 
   async write({ name, expected, value, ttlMs, tell = [], isQuiet = false }: WriteRequest): Promise<number | undefined> {
-    this.#store.assertOpen();
-    const version = await this.#store.lane.call(async () => {
+    const version = await this.#store.call(async () => {
       const ttl = ttlMs === undefined ? null : Math.ceil(ttlMs) + 1;
       const given = [name, expected, value ?? null, ttl, [...tell], isQuiet];
       const [row] = await this.#link.call("write_cell", this.#me, ...given);
@@ -54,8 +52,7 @@ export class PostgresRegister implements Register {
   }
 
   async list(prefix: string): Promise<readonly Cell[]> {
-    this.#store.assertOpen();
-    const rows = await this.#store.lane.call(() =>
+    const rows = await this.#store.call(() =>
       this.#link.query(
         "baton_list_cells",
         `SELECT name, version, value FROM ${this.#link.schema}.cell

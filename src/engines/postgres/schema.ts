@@ -9,21 +9,19 @@ import { operateFunctions } from "./sql/operate.ts";
 import { runFunctions } from "./sql/runs.ts";
 import { stepFunctions } from "./sql/step.ts";
 import { submitFunctions } from "./sql/submit.ts";
-import { attemptColumns, runColumns, tables } from "./sql/tables.ts";
+import { tables } from "./sql/tables.ts";
 import { withinFunctions } from "./sql/within.ts";
 
 /** Older ones lack functions with a body in standard SQL, and are not maintained any more. */
 const OLDEST_SERVER = 140_000;
 
-/**
- * Each entry takes the tables from its index to the next version. Never change one that was released; add another. The functions are made anew
- * after them: a function that gets other arguments or another result is dropped here first, and one that processes of an older version call
- * keeps both, so that they go on.
- */
-const MIGRATIONS: readonly ((schema: string) => string)[] = [tables, attemptColumns, runColumns];
+/** One more with each change of tables or functions. Versions before 4 were never released, and are not brought up to date. */
+export const SCHEMA_VERSION = 4;
 
-function functions(s: string, channel: string): string {
+function everything(s: string): string {
+  const channel = channelOf(s);
   return [
+    tables(s),
     idFunction(s),
     lineFunctions(s, channel),
     delayedFunctions(s),
@@ -37,12 +35,9 @@ function functions(s: string, channel: string): string {
   ].join("\n");
 }
 
-export const SCHEMA_VERSION: number = MIGRATIONS.length;
-
-/** Tables and functions that migrations make, to be missed when somebody has removed one. */
+/** Tables and functions, to be missed when somebody has removed one. */
 export function partsOf(schema: string): readonly string[] {
-  const text = [...MIGRATIONS.map((migration) => migration(schema)), functions(schema, channelOf(schema))].join("\n");
-  const made = text.matchAll(/CREATE (?:OR REPLACE |UNLOGGED )*(?:TABLE|FUNCTION) (\w+)\.(\w+)/g);
+  const made = everything(schema).matchAll(/CREATE (?:OR REPLACE |UNLOGGED )*(?:TABLE|FUNCTION) (\w+)\.(\w+)/g);
   return [...new Set(Array.from(made, ([, , name = ""]) => name))];
 }
 
@@ -54,25 +49,22 @@ export function channelOf(schema: string): string {
 }
 
 /** Safe with several processes starting at once: whoever comes second waits, and finds the work done. */
-export async function migrate(client: ClientBase, schema: string, where: string): Promise<void> {
+export async function makeSchema(client: ClientBase, schema: string, where: string): Promise<void> {
   await assertServer(client, where);
-  if ((await versionOf(client, schema, where)) === SCHEMA_VERSION) return;
+  if (await isThere(client, schema, where)) return;
   await client.query("BEGIN");
   try {
     await client.query("SELECT pg_advisory_xact_lock($1)", [lockNumber(schema)]);
-    const version = await versionOf(client, schema, where);
-    if (version === 0) {
+    if (!(await isThere(client, schema, where))) {
       // A schema that a role of more power has made is as good.
       const { rowCount } = await client.query("SELECT FROM pg_namespace WHERE nspname = $1", [schema]);
       if (rowCount === 0) await client.query(`CREATE SCHEMA ${schema}`);
       await client.query(`CREATE TABLE ${schema}.store (version integer NOT NULL)`);
-      await client.query(`INSERT INTO ${schema}.store VALUES (0)`);
+      await client.query(`INSERT INTO ${schema}.store VALUES (${SCHEMA_VERSION})`);
+      // A function may name those that come later.
+      await client.query("SET LOCAL check_function_bodies = off");
+      await client.query(everything(schema));
     }
-    for (const migration of MIGRATIONS.slice(version)) await client.query(migration(schema));
-    // A function may name those that come later.
-    await client.query("SET LOCAL check_function_bodies = off");
-    await client.query(functions(schema, channelOf(schema)));
-    await client.query(`UPDATE ${schema}.store SET version = $1`, [SCHEMA_VERSION]);
     await client.query("COMMIT");
   } catch (error) {
     await client.query("ROLLBACK");
@@ -92,8 +84,8 @@ async function assertServer(client: ClientBase, where: string): Promise<void> {
   );
 }
 
-/** 0: there is none. Refuses what is not ours, and what is newer than we are. */
-async function versionOf(client: ClientBase, schema: string, where: string): Promise<number> {
+/** Refuses what is not ours, and what is of another version. */
+async function isThere(client: ClientBase, schema: string, where: string): Promise<boolean> {
   // Others may have a table of that name; functions with these names besides have only we.
   const found = await client.query<{ ours: boolean; other: boolean }>(
     `SELECT to_regclass($1 || '.store') IS NOT NULL AND EXISTS (
@@ -109,14 +101,22 @@ async function versionOf(client: ClientBase, schema: string, where: string): Pro
         `Name a schema that is empty, or that Baton may make, with ?schema=… in the URL or the option schema.`,
     );
   }
-  if (!ours) return 0;
+  if (!ours) return false;
   const { rows } = await client.query<{ version: number }>(`SELECT version FROM ${schema}.store`);
   const version = rows[0]?.version ?? 0;
-  if (version <= SCHEMA_VERSION) return version;
+  if (version === SCHEMA_VERSION) return true;
+  const [code, age, advice] =
+    version > SCHEMA_VERSION
+      ? (["STORE_TOO_NEW", "a newer", "Upgrade batonq in this application."] as const)
+      : ([
+          "STORE_TOO_OLD",
+          "an older, unreleased",
+          "Work off what it has with that version and drop the schema, or name another one.",
+        ] as const);
   throw new StoreFailure(
-    "STORE_TOO_NEW",
-    `The schema ${schema} at ${where} was written by a newer version of Baton (schema ${version}; this one knows ${SCHEMA_VERSION}). ` +
-      "Nothing was changed. Upgrade batonq in this application.",
+    code,
+    `The schema ${schema} at ${where} was written by ${age} version of Baton (schema ${version}; this one knows ${SCHEMA_VERSION}). ` +
+      `Nothing was changed. ${advice}`,
   );
 }
 

@@ -2,14 +2,9 @@ import type { Clock, Timer } from "../../domain/clock.ts";
 import { Closed } from "../../domain/errors.ts";
 import type { ClaimRequest, Finding, Grant, HoldRequest, Lease, Outcome, OutcomeRequest } from "../../engine/port.ts";
 import type { Wake } from "../../wake/wake.ts";
-import { answered } from "./answered.ts";
-import type { Beside } from "./beside.ts";
-import { Bell, type Signal } from "./bell.ts";
-import type { QueueClaims, WaitingClaim } from "./claims.ts";
 import { Due } from "./due.ts";
 import { ForeignBell } from "./foreign-bell.ts";
-import { Forgetting } from "./forgetting.ts";
-import type { Handle } from "./handle.ts";
+import type { ServingHandle } from "./serving.ts";
 import { Holds } from "./holds.ts";
 import { Inspection } from "./inspect.ts";
 import { Lane, type LaneWork, type SettleCall, type SubmitCall } from "./lane.ts";
@@ -20,8 +15,10 @@ import { type DeclaredQueue, Queues } from "./queues.ts";
 import { Rings } from "./rings.ts";
 import { channelOf } from "./schema.ts";
 import { Steps } from "./steps.ts";
+import { readSignal, type Signal } from "./signals.ts";
 import { Submitter } from "./submitter.ts";
 import { Vacuum } from "./vacuum.ts";
+import { PostgresWake } from "./wake.ts";
 
 /** Whoever waits looks by himself this often: a wake may be lost. */
 const LOOK_EVERY_MS = 2_000;
@@ -36,7 +33,7 @@ const DEAF_LOOK_EVERY_MS = 250;
 export interface StoreParts {
   readonly link: Link;
   /** Where there may be another connection. */
-  readonly beside: Beside | undefined;
+  readonly beside: Link | undefined;
   readonly connections: Connections;
   readonly clock: Clock;
   /** The number of this handle, by which others tell it things. */
@@ -50,22 +47,25 @@ export interface StoreParts {
  * next step of the lane; whatever may have changed something for him (`look`) is a call of this handle, a signal of another, or the time.
  * What a step is, is in `steps.ts`; which leases there are, in `leases.ts`; and what time brings, in `due.ts`.
  */
-export class Store implements LaneWork {
+export class Store implements LaneWork, ServingHandle {
   readonly #parts: StoreParts;
+  readonly link: Link;
+  readonly clock: Clock;
+  readonly me: number;
   readonly queues: Queues;
   readonly lane: Lane;
   readonly inspection: Inspection;
   readonly leases: Leases;
   readonly due: Due;
   readonly #steps: Steps;
-  readonly #bell: Bell;
-  readonly #foreign: ForeignBell | undefined;
+  /** Listens on a connection that does nothing else, so that nobody is kept waiting by what another hears. */
+  readonly #bell: PostgresWake;
+  readonly #foreign: ForeignBell | undefined = undefined;
   readonly #holds: Holds;
   readonly #outcomes: Outcomes;
   readonly #vacuum: Vacuum;
   readonly #submitter: Submitter;
-  readonly #forgetting: Forgetting;
-  readonly #rings = new Rings();
+  readonly rings: Rings = new Rings();
   readonly #cellWatchers = new Set<(name: string | undefined) => void>();
   #lookTimer: Timer | undefined;
   /** By the monotonic clock. */
@@ -76,61 +76,44 @@ export class Store implements LaneWork {
   #closed = false;
 
   constructor(given: StoreParts) {
-    const { link, connections, clock } = given;
+    const { link, connections, clock, me } = given;
     const { schema } = link;
     this.#parts = given;
+    this.link = link;
+    this.clock = clock;
+    this.me = me;
     this.#lookedAt = clock.monotonic();
     this.queues = new Queues(link);
     this.lane = new Lane(this);
     this.inspection = new Inspection(link);
     this.#vacuum = new Vacuum(connections, clock, schema);
-    this.#forgetting = new Forgetting(link, clock);
-    const handle: Handle = {
-      ...given,
-      queues: this.queues,
-      lane: this.lane,
-      rings: this.#rings,
-      changed: (queue, rung) => this.changed(queue, rung),
-      ended: (queue, rung) => this.ended(queue, rung),
-      waits: () => this.#watch(),
-    };
-    this.leases = new Leases(handle, (some) => this.#foreign?.hold(some));
-    this.due = new Due(handle, {
-      swept: (queue) => this.#holds.lookAt(queue),
+    this.leases = new Leases(this, (some) => this.#foreign?.hold(some));
+    this.due = new Due(this, {
+      swept: (queue) => this.#holds.waiting.lookAt(queue),
       failed: () => this.#lookForWork(),
     });
-    const { leases, due } = this;
-    this.#steps = new Steps(handle, given.beside, leases, { due, vacuum: this.#vacuum });
-    this.#holds = new Holds(handle, leases, due);
-    this.#outcomes = new Outcomes(handle, this.inspection);
-    this.#submitter = new Submitter(handle, leases);
-    for (const way of [link, given.beside?.link]) {
+    this.#steps = new Steps(this, given.beside, this.#vacuum);
+    this.#holds = new Holds(this);
+    this.#outcomes = new Outcomes(this);
+    this.#submitter = new Submitter(this);
+    for (const way of [link, given.beside]) {
       if (way === undefined) continue;
-      way.onUnknown = () => leases.unheard.suspect();
+      way.onUnknown = () => this.leases.unheard.suspect();
       way.onQueueGone = (queue) => this.queues.miss(queue);
     }
-    this.#bell = new Bell(connections, clock, channelOf(schema), (signal) => this.#hear(signal));
-    this.#foreign = given.wake === undefined ? undefined : this.#hearFrom(given.wake);
+    this.#bell = new PostgresWake(connections);
+    if (given.wake === undefined) return;
+    this.#foreign = new ForeignBell(this, given.wake, (signal) => this.#hear(signal));
+    given.wake.onHearing(() => this.#hearingChanged());
   }
 
-  #hearFrom(wake: Wake): ForeignBell {
-    const { link, clock, me } = this.#parts;
-    const idle = (queue: number): number => this.leases.claims.get(queue)?.size ?? 0;
-    const hear = (signal: Signal): void => this.#hear(signal);
-    const doubt = (fence: number): void => this.leases.doubt(fence);
-    const notify = async (payloads: readonly string[]): Promise<void> => {
-      const text = "SELECT pg_notify($1, u.payload) FROM unnest($2::text[]) u(payload)";
-      await link.query("baton_notify", text, [channelOf(link.schema), [...payloads]]);
-    };
-    const foreign = new ForeignBell({ wake, clock, queues: this.queues, me, idle, hear, doubt, notify });
-    wake.onHearing(() => this.#hearingChanged());
-    link.onNotice = (message) => foreign.note(message);
-    link.onDone = () => foreign.tell();
-    return foreign;
-  }
-
+  /** That nothing can be done is said by the calls that try. */
   async listen(): Promise<void> {
-    await this.#bell.listen(() => this.#lookEverywhere());
+    const heard = (payload: string): void => {
+      const signal = readSignal(payload);
+      if (signal !== undefined) this.#hear(signal);
+    };
+    await this.#bell.keepListening(channelOf(this.link.schema), { heard, missed: () => this.#lookEverywhere() });
   }
 
   get isOpen(): boolean {
@@ -141,28 +124,22 @@ export class Store implements LaneWork {
     if (this.#closed) throw new Closed();
   }
 
-  async claim(request: ClaimRequest): Promise<readonly Grant[]> {
-    const claims = this.leases.claimsOf(this.queues.get(request.queue));
-    if (this.#foreign === undefined) return await this.#claim(claims, request);
-    const grants = await this.#foreign.while(claims.queue, () => this.#claim(claims, request));
-    if (grants.length > 0) this.#leased(claims.queue, request.leaseMs);
-    return grants;
+  async call<T>(run: () => Promise<T>): Promise<T> {
+    this.assertOpen();
+    return await this.lane.call(run);
   }
 
-  #claim(claims: QueueClaims, request: ClaimRequest): Promise<readonly Grant[]> {
-    return new Promise((resolve, reject) => {
-      const giveUp = (): void => {
-        if (!waiting.looking && claims.remove(waiting)) resolve([]);
-      };
-      const waiting: WaitingClaim = {
-        request,
-        ...answered(request.signal, giveUp, { resolve, reject }),
-        looking: false,
-      };
-      claims.add(waiting);
-      this.#watch();
+  async claim(request: ClaimRequest): Promise<readonly Grant[]> {
+    const queue = this.queues.get(request.queue);
+    if (request.signal.aborted) return [];
+    const grants = await this.#while(queue, () => {
+      const waiting = this.leases.claimsOf(queue).wait(request);
+      this.waits();
       this.lane.nudge();
+      return waiting;
     });
+    if (grants.length > 0) this.#leased(queue, request.leaseMs);
+    return grants;
   }
 
   async hold(request: HoldRequest): Promise<Lease | undefined> {
@@ -192,27 +169,27 @@ export class Store implements LaneWork {
   /** Something happened to a queue by a call of this handle; others were told, or not. */
   changed(queue: number, rung: boolean): void {
     this.#lookFor(queue);
-    if (!rung) this.#rings.addWork(queue);
+    if (!rung) this.rings.addWork(queue);
   }
 
   /** Whoever waits here looks, and learns of it. */
   deleted(queue: number): void {
     this.#lookFor(queue);
-    this.#outcomes.lookAt(queue);
-    this.#holds.lookAt(queue);
+    this.#outcomes.waiting.lookAt(queue);
+    this.#holds.waiting.lookAt(queue);
     this.queues.miss(queue);
     this.lane.nudge();
   }
 
   ended(queue: number, rung: boolean): void {
-    this.#outcomes.lookAt(queue);
-    if (!rung) this.#rings.addOutcomes(queue);
+    this.#outcomes.waiting.lookAt(queue);
+    if (!rung) this.rings.addOutcomes(queue);
   }
 
   /** Calls back with the names of cells that changed, and with nothing when any may have. */
   watchCells(changed: (name: string | undefined) => void): void {
     this.#cellWatchers.add(changed);
-    this.#watch();
+    this.waits();
   }
 
   async sayThatCellsAreWatched(): Promise<void> {
@@ -220,7 +197,7 @@ export class Store implements LaneWork {
   }
 
   get hasWaiting(): boolean {
-    if (this.due.isNow || this.#sayAsleep || this.#holds.hasWork || this.#outcomes.hasWork) return true;
+    if (this.due.isNow || this.#sayAsleep || this.#holds.waiting.hasWork || this.#outcomes.waiting.hasWork) return true;
     for (const { look, first } of this.leases.claims.values()) if (look && first !== undefined) return true;
     return false;
   }
@@ -249,7 +226,7 @@ export class Store implements LaneWork {
     if (this.#sayAsleep) await this.#saySoAgain();
     await this.#holds.serve();
     await this.#outcomes.serve();
-    if (!this.#closed) await this.#forgetting.forgetNowAndThen();
+    await this.due.forgetNowAndThen();
   }
 
   async #saySoAgain(): Promise<void> {
@@ -268,37 +245,36 @@ export class Store implements LaneWork {
   async rest(): Promise<void> {
     const { link, me } = this.#parts;
     try {
-      if (this.#rings.areThere) await link.call("ring", me, ...this.#rings.take());
+      if (this.rings.areThere) await link.call("ring", me, ...this.rings.take());
     } catch {
       // They look by themselves now and then.
     }
-    if (!this.#closed) await this.#forgetting.forgetNowAndThen();
+    await this.due.forgetNowAndThen();
   }
 
   /** @param late what is not done by then is cut off */
   async close(late: Promise<unknown>): Promise<void> {
-    const { link, beside, connections } = this.#parts;
+    const { link, beside } = this.#parts;
     this.#closed = true;
     this.#lookTimer?.cancel();
     this.due.close();
     this.#steps.close();
     this.leases.close();
-    this.#holds.close();
-    this.#outcomes.close();
+    this.#holds.waiting.close();
+    this.#outcomes.waiting.close();
     this.#submitter.close();
     await Promise.race([this.#finish(), late]);
-    this.#bell.close();
+    void this.#bell.close();
     this.#vacuum.cutOff();
     link.close();
-    beside?.link.close();
-    await connections.close();
+    beside?.close();
   }
 
   async #finish(): Promise<void> {
     await this.leases.unheard.close();
     this.lane.nudge();
     await this.lane.quiet();
-    this.#bell.close();
+    void this.#bell.close();
     await this.#foreign?.close();
     await this.#vacuum.close();
   }
@@ -311,10 +287,10 @@ export class Store implements LaneWork {
           this.#lookFor(signal.queue, signal.handles === undefined, signal.many);
         break;
       case "outcomes":
-        this.#outcomes.lookAt(signal.queue);
+        this.#outcomes.waiting.lookAt(signal.queue);
         break;
       case "hold":
-        this.#holds.lookAt(signal.queue);
+        this.#holds.waiting.lookAt(signal.queue);
         break;
       case "lost":
         if (signal.handle === me) this.leases.lose(signal.fence);
@@ -342,14 +318,14 @@ export class Store implements LaneWork {
   #lookEverywhere(forWork = true): void {
     for (const changed of this.#cellWatchers) changed(undefined);
     if (forWork) this.#lookForWork();
-    this.#outcomes.lookAt();
-    this.#sayAsleep = this.#cellWatchers.size > 0 || this.#areClaimsWaiting() || this.#outcomes.waitingIn().length > 0;
-    this.#holds.lookAt();
+    this.#outcomes.waiting.lookAt();
+    this.#sayAsleep = this.#cellWatchers.size > 0 || this.#areClaimsWaiting() || this.#outcomes.waiting.size > 0;
+    this.#holds.waiting.lookAt();
     if (this.hasWaiting && !this.#closed) this.lane.nudge();
   }
 
   /** While anybody waits, everything is looked at now and then. */
-  #watch(): void {
+  waits(): void {
     if (this.#closed) return;
     const { clock } = this.#parts;
     const everyMs = this.#lookEveryMs();
@@ -361,14 +337,14 @@ export class Store implements LaneWork {
       this.#lookTimer = undefined;
       const restMs = Math.max(everyMs, clock.monotonic() - this.#lookedAt);
       this.#lookEverywhere(this.#foreign?.hears !== true || restMs >= FOREIGN_LOOK_EVERY_MS);
-      if (this.#sayAsleep || this.#holds.areWaiting) this.#watch();
+      if (this.#sayAsleep || this.#holds.waiting.size > 0) this.waits();
     });
   }
 
   #lookEveryMs(): number {
     if (this.#bell.isDeaf) return DEAF_LOOK_EVERY_MS;
     // Locks are told by NOTIFY, and whoever waits to hold a key has to know when its lease runs out.
-    if (this.#holds.areWaiting || this.#cellWatchers.size > 0) return LOOK_EVERY_MS;
+    if (this.#holds.waiting.size > 0 || this.#cellWatchers.size > 0) return LOOK_EVERY_MS;
     return this.#foreign?.hears === true ? FOREIGN_LOOK_EVERY_MS : LOOK_EVERY_MS;
   }
 
@@ -376,7 +352,7 @@ export class Store implements LaneWork {
   #hearingChanged(): void {
     if (this.#closed || this.#foreign?.hears === true) return;
     this.#lookEverywhere();
-    if (this.#sayAsleep || this.#holds.areWaiting) this.#watch();
+    if (this.#sayAsleep || this.#holds.waiting.size > 0) this.waits();
   }
 
   #areClaimsWaiting(): boolean {

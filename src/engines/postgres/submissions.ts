@@ -1,7 +1,8 @@
 import { type BatonError, InvalidInput, KeyBusy, KeyFull, QueueFull } from "../../domain/errors.ts";
+import type { Mode } from "../../domain/settings.ts";
 import type { Submission, SubmitResult } from "../../engine/port.ts";
 import { bigints, byteas, integers, texts } from "./arrays.ts";
-import { columnsOf } from "./bodies.ts";
+import { type Columns, columnsOf } from "./bodies.ts";
 import type { Row } from "./link.ts";
 import type { DeclaredQueue, Queues } from "./queues.ts";
 import { integer, optionalText, text, texts as readTexts } from "./rows.ts";
@@ -14,46 +15,65 @@ const KEY_IS_FULL = 4;
 
 const NOTHING: readonly string[] = [];
 
+/** A submission in the words of the store. What most do not have is null. */
+export interface Entry extends Columns {
+  readonly queue: number;
+  readonly key: string;
+  readonly level: number;
+  readonly id: string | null;
+  readonly headers: string | null;
+  readonly delay: number | null;
+  readonly mode: Mode | null;
+  readonly keyLimit: number;
+  readonly queueLimit: number;
+  readonly keep: number;
+}
+
+export function entryOf(queues: Queues, submission: Submission): Entry {
+  const { queue, key, level, id, payload, headers, delayMs, mode, keyLimit, queueLimit, keepMs } = submission;
+  const declared = queues.known(queue);
+  return {
+    queue: declared.id,
+    key,
+    level: declared.levels.indexOf(level),
+    id: id ?? null,
+    ...columnsOf(payload),
+    headers: headers === undefined ? null : JSON.stringify(headers),
+    delay: delayMs === 0 ? null : Math.ceil(delayMs),
+    mode: mode === "fifo" ? null : mode,
+    keyLimit: bounded(keyLimit),
+    queueLimit: bounded(queueLimit),
+    keep: bounded(Math.ceil(keepMs)),
+  };
+}
+
 /** The arguments of the function that accepts items, beginning with the queues. */
-export function submitArguments(queues: Queues, submissions: readonly Submission[]): readonly unknown[] {
-  const declared = submissions.map(({ queue }) => queues.known(queue));
-  const columns = submissions.map(({ payload }) => columnsOf(payload));
+export function submitArguments(entries: readonly Entry[]): readonly unknown[] {
+  const column = <K extends keyof Entry>(name: K): readonly Entry[K][] => entries.map((entry) => entry[name]);
   return [
-    integers(declared.map(({ id }) => id)),
-    texts(submissions.map(({ key }) => key)),
-    integers(submissions.map(({ level }, index) => declared[index]?.levels.indexOf(level) ?? -1)),
-    // What most do not have is not sent, and tells the store that nothing is out of the ordinary.
-    unless(
-      submissions.every(({ id }) => id === undefined),
-      () => texts(submissions.map(({ id }) => id ?? null)),
-    ),
-    texts(columns.map(({ type }) => type)),
-    texts(submissions.map(({ headers }) => (headers === undefined ? null : JSON.stringify(headers)))),
-    texts(columns.map((one) => one.text)),
-    byteas(columns.map(({ bytes }) => bytes)),
-    unless(
-      submissions.every(({ delayMs }) => delayMs === 0),
-      () => bigints(submissions.map(({ delayMs }) => Math.ceil(delayMs))),
-    ),
-    unless(
-      submissions.every(({ mode }) => mode === "fifo"),
-      () => texts(submissions.map(({ mode }) => mode)),
-    ),
-    bigints(submissions.map(({ keyLimit }) => bounded(keyLimit))),
-    bigints(submissions.map(({ queueLimit }) => bounded(queueLimit))),
-    bigints(submissions.map(({ keepMs }) => bounded(Math.ceil(keepMs)))),
+    integers(column("queue")),
+    texts(column("key")),
+    integers(column("level")),
+    sent(texts, column("id")),
+    texts(column("type")),
+    texts(column("headers")),
+    texts(column("text")),
+    byteas(column("bytes")),
+    sent(bigints, column("delay")),
+    sent(texts, column("mode")),
+    bigints(column("keyLimit")),
+    bigints(column("queueLimit")),
+    bigints(column("keep")),
   ];
 }
 
 /** Nothing is out of the ordinary, and all have the same terms: then the store deals with them as a set. */
-export function isPlain(submissions: readonly Submission[]): boolean {
-  const [first] = submissions;
-  return submissions.every(
-    ({ queue, level, id, delayMs, mode, keepMs, keyLimit, queueLimit }) =>
-      id === undefined &&
-      delayMs === 0 &&
-      keepMs === 0 &&
-      mode === "fifo" &&
+export function isPlain(entries: readonly Entry[]): boolean {
+  const [first] = entries;
+  return entries.every(
+    ({ queue, level, id, delay, mode, keep, keyLimit, queueLimit }) =>
+      (id ?? delay ?? mode) === null &&
+      keep === 0 &&
       queue === first?.queue &&
       level === first.level &&
       keyLimit === first.keyLimit &&
@@ -97,6 +117,7 @@ function bounded(value: number): number {
   return Math.min(value, Number.MAX_SAFE_INTEGER);
 }
 
-function unless<T>(absent: boolean, make: () => T): T | null {
-  return absent ? null : make();
+/** What nobody has is not sent. */
+function sent<T>(make: (values: readonly (T | null)[]) => Buffer, values: readonly (T | null)[]): Buffer | null {
+  return values.every((value) => value === null) ? null : make(values);
 }

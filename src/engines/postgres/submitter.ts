@@ -2,13 +2,13 @@ import { InvalidInput } from "../../domain/errors.ts";
 import { instant, type Timer } from "../../domain/clock.ts";
 import type { Lease, Submission, SubmitResult } from "../../engine/port.ts";
 import { UndecidedId } from "./failure.ts";
-import type { Handle } from "./handle.ts";
+import type { ServingHandle } from "./serving.ts";
 import type { SubmitCall } from "./lane.ts";
-import type { Leases } from "./leases.ts";
+import { columnsOf, payloadOf } from "./bodies.ts";
+import type { QueueClaims, WaitingClaim } from "./claims.ts";
 import type { Row } from "./link.ts";
-import { integer } from "./rows.ts";
-import { isPlain, submitArguments, submitResult } from "./submissions.ts";
-import { NO_TAKER, Taker } from "./taker.ts";
+import { integer, text } from "./rows.ts";
+import { entryOf, isPlain, submitArguments, submitResult } from "./submissions.ts";
 
 /** Where the rows of others have their position. */
 const HANDED_OUT = -2;
@@ -25,10 +25,20 @@ interface PutOff {
   readonly error: unknown;
 }
 
+/**
+ * Somebody who waits for work of a queue while an item of it is submitted in the same process. If nothing else waits in the queue, the store hands the
+ * item out as it writes it, with one commit in place of two; if something does, or the queue is paused, the next step looks, as ever.
+ */
+interface Taker {
+  readonly claims: QueueClaims;
+  readonly claim: WaitingClaim;
+  /** With it nobody here sleeps any more. */
+  readonly isLast: boolean;
+}
+
 /** Writes all submissions of a turn with one statement, and tells each caller what became of its own. */
 export class Submitter {
-  readonly #handle: Handle;
-  readonly #leases: Leases;
+  readonly #handle: ServingHandle;
   /**
    * Calls with an id that another transaction has submitted, and which is open still: whether they are duplicates is decided when it ends. They
    * are tried again now and then, each by itself, and everything else of the handle goes on.
@@ -36,9 +46,8 @@ export class Submitter {
   readonly #undecided = new Map<SubmitCall, PutOff>();
   #closed = false;
 
-  constructor(handle: Handle, leases: Leases) {
+  constructor(handle: ServingHandle) {
     this.#handle = handle;
-    this.#leases = leases;
   }
 
   async submit(calls: readonly SubmitCall[]): Promise<void> {
@@ -84,27 +93,32 @@ export class Submitter {
   async #write(submissions: readonly Submission[]): Promise<readonly SubmitResult[]> {
     if (submissions.length === 0) return [];
     const { link, clock, me, queues, rings } = this.#handle;
-    const plain = isPlain(submissions);
-    const given = submitArguments(queues, submissions);
+    const entries = submissions.map((submission) => entryOf(queues, submission));
+    const plain = isPlain(entries);
     const taker = plain ? this.#takerOf(submissions) : undefined;
-    const takes = taker?.values ?? NO_TAKER;
+    const takes = taker === undefined ? [null, 0, false] : takerArguments(taker);
+    const given = submitArguments(entries);
+    if (taker !== undefined) taker.claim.isAsked = true;
     const since = instant(clock);
     try {
       const rows = await link.call("submit", me, ...rings.take(), plain, ...given, ...takes);
       return this.#read(submissions, rows, taker, since);
     } catch (error) {
-      taker?.fail();
+      // Nobody knows what became of it: the mark that somebody sleeps may be gone, and whoever does has to look for himself.
+      taker?.claims.wakeUp();
       throw error;
     } finally {
-      taker?.leave();
+      taker?.claims.release(taker.claim);
     }
   }
 
-  /** Who waits here for work of the queue, where one comes alone: it may be handed out as it is written. */
+  /** Where one comes alone. Only where they sleep: whoever does not is about to look. */
   #takerOf([first, ...others]: readonly Submission[]): Taker | undefined {
     if (first === undefined || others.length > 0) return undefined;
-    const claims = this.#leases.claims.get(this.#handle.queues.known(first.queue).id);
-    return claims === undefined ? undefined : Taker.of(claims, this.#leases);
+    const claims = this.#handle.leases.claims.get(this.#handle.queues.known(first.queue).id);
+    const claim = claims?.first;
+    if (claims?.asleep !== true || claim === undefined) return undefined;
+    return { claims, claim, isLast: claims.size === 1 };
   }
 
   #read(
@@ -113,7 +127,7 @@ export class Submitter {
     taker: Taker | undefined,
     since: Lease["since"],
   ): readonly SubmitResult[] {
-    const { queues, changed, ended } = this.#handle;
+    const { queues } = this.#handle;
     const results: SubmitResult[] = [];
     for (const row of rows) {
       const position = integer(row, 0) - 1;
@@ -121,10 +135,35 @@ export class Submitter {
       if (submission !== undefined) {
         const result = submitResult(queues, submission, row);
         results[position] = result;
-        if (result.ok && result.accepted.replaced.length > 0) ended(queues.get(submission.queue).id, false);
-      } else if (position === HANDED_OUT) taker?.take(submissions[0], results[0], row, since);
-      else changed(integer(row, 4), integer(row, 1) === 1);
+        if (result.ok && result.accepted.replaced.length > 0)
+          this.#handle.ended(queues.get(submission.queue).id, false);
+      } else if (position === HANDED_OUT) this.#handOut(taker, submissions[0], results[0], row, since);
+      else this.#handle.changed(integer(row, 4), integer(row, 1) === 1);
     }
     return results;
   }
+
+  #handOut(
+    taker: Taker | undefined,
+    submission: Submission | undefined,
+    result: SubmitResult | undefined,
+    row: Row,
+    since: Lease["since"],
+  ): void {
+    if (taker === undefined || submission === undefined || result?.ok !== true)
+      throw new Error("The store handed out what it did not accept.");
+    const { type, text: body, bytes } = columnsOf(submission.payload);
+    const { id, level, at } = result.accepted;
+    const { queue, key, headers } = submission;
+    const lease = { queue, key, fence: integer(row, 5), since, handle: Number(text(row, 3)) };
+    const payload = payloadOf(type, body, bytes);
+    const item = { id, queue, key, level, payload, headers, submittedAt: at, attempt: 1 };
+    if (taker.isLast) taker.claims.wakeUp();
+    this.#handle.leases.answer(taker.claim, [{ lease, item }]);
+  }
+}
+
+function takerArguments({ claim, isLast }: Taker): readonly unknown[] {
+  const { worker, leaseMs } = claim.request;
+  return [worker, Math.ceil(leaseMs), isLast];
 }

@@ -1,5 +1,6 @@
 import type { Clock } from "../../domain/clock.ts";
-import type { Connections } from "./link.ts";
+import { type Connections, Link } from "./link.ts";
+import { flag } from "./rows.ts";
 
 /** So many items removed by this handle are worth it: below that, autovacuum comes early enough. */
 const WORTH_IT = 50_000;
@@ -18,7 +19,7 @@ export class Vacuum {
   #lastAt = -Infinity;
   #isForbidden = false;
   #running: Promise<void> | undefined;
-  readonly #cut = new AbortController();
+  #link: Link | undefined;
 
   constructor(connections: Connections, clock: Clock, schema: string) {
     this.#connections = connections;
@@ -44,34 +45,26 @@ export class Vacuum {
   /** The server may stand still: its connection ends now. */
   cutOff(): void {
     this.#isForbidden = true;
-    this.#cut.abort();
+    this.#link?.close();
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#cut;
+    const link = new Link(this.#connections, this.#schema, () => Promise.resolve());
+    this.#link = link;
+    link.onNotice = (_, severity) => {
+      if (severity === "WARNING") this.#isForbidden = true;
+    };
     try {
-      const connection = await this.#connections.connect(signal);
-      const { client } = connection;
-      const end = (): void => connection.release(true);
-      signal.addEventListener("abort", end, { once: true });
-      try {
-        signal.throwIfAborted();
-        client.on("notice", ({ severity }) => {
-          if (severity === "WARNING") this.#isForbidden = true;
-        });
-        const { rows } = await client.query<{ mine: boolean }>(
-          "SELECT pg_try_advisory_lock(hashtext('baton vacuum'), hashtext($1)) AS mine",
-          [this.#schema],
-        );
-        const tables = ["item", "ready", "timer"].map((table) => `${this.#schema}.${table}`);
-        if (rows[0]?.mine === true) await client.query(`VACUUM (SKIP_LOCKED, TRUNCATE off) ${tables.join(", ")}`);
-      } finally {
-        signal.removeEventListener("abort", end);
-        // The lock goes with it.
-        connection.release(true);
-      }
+      const lock = "SELECT pg_try_advisory_lock(hashtext('baton vacuum'), hashtext($1))";
+      const [row = []] = await link.query("baton_vacuum_lock", lock, [this.#schema]);
+      const tables = ["item", "ready", "timer"].map((table) => `${this.#schema}.${table}`);
+      const vacuum = `VACUUM (SKIP_LOCKED, TRUNCATE off) ${tables.join(", ")}`;
+      if (flag(row, 0)) await link.query("baton_vacuum", vacuum, []);
     } catch {
       // Autovacuum does it later.
+    } finally {
+      // The lock goes with it.
+      link.close();
     }
   }
 }

@@ -11,10 +11,10 @@ const LONGEST_CHANNEL_BYTES = 63;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
 
-interface Listener {
+export interface Listener {
   readonly heard: (text: string) => void;
   readonly missed: () => void;
-  readonly deaf: (() => void) | undefined;
+  readonly deaf?: (() => void) | undefined;
 }
 
 /** Wakes over `LISTEN` and `NOTIFY`, with a pool of the application's, which stays open, or a URL. */
@@ -31,6 +31,7 @@ export class PostgresWake implements WakeAdapter {
   #connection: Promise<Connection> | undefined;
   #last: Promise<void> = Promise.resolve();
   #pauseMs = FIRST_PAUSE_MS;
+  #hears = false;
   readonly #closing = new AbortController();
 
   constructor(connections: Connections) {
@@ -56,9 +57,7 @@ export class PostgresWake implements WakeAdapter {
   ): Promise<() => Promise<void>> {
     checkChannel(channel);
     const listener: Listener = { heard, missed, deaf };
-    const listeners = this.#listeners.get(channel) ?? new Set();
-    this.#listeners.set(channel, listeners);
-    listeners.add(listener);
+    const listeners = this.#add(channel, listener);
     const leave = (): boolean => {
       listeners.delete(listener);
       if (this.#closed || listeners.size > 0 || this.#listeners.get(channel) !== listeners) return false;
@@ -76,16 +75,37 @@ export class PostgresWake implements WakeAdapter {
     };
   }
 
+  /** The same for good: who cannot listen now does so later, and is told that he may have missed something. Resolves when it was tried. */
+  async keepListening(channel: string, listener: Listener): Promise<void> {
+    try {
+      await this.listen(channel, listener.heard, listener.missed);
+    } catch {
+      this.#add(channel, listener);
+      this.#again();
+    }
+  }
+
+  /** Whoever listens hears nothing meanwhile. */
+  get isDeaf(): boolean {
+    return !this.#hears;
+  }
+
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closing.abort();
+    this.#hears = false;
     this.#listeners.clear();
     // One that is only just made is given back when it comes, which may be never.
     this.#connection?.then(
       (connection) => connection.release(true),
       () => undefined,
     );
-    await this.#connections.close();
+  }
+
+  #add(channel: string, listener: Listener): Set<Listener> {
+    const listeners = this.#listeners.get(channel) ?? new Set();
+    this.#listeners.set(channel, listeners);
+    return listeners.add(listener);
   }
 
   get #closed(): boolean {
@@ -123,6 +143,7 @@ export class PostgresWake implements WakeAdapter {
     const lost = (): void => {
       if (isLost || this.#closed) return;
       isLost = true;
+      this.#hears = false;
       connection.release(true);
       this.#connection = undefined;
       for (const listeners of this.#listeners.values()) for (const { deaf } of listeners) deaf?.();
@@ -150,6 +171,7 @@ export class PostgresWake implements WakeAdapter {
       this.#closing.signal.removeEventListener("abort", giveBack);
     }
     this.#pauseMs = FIRST_PAUSE_MS;
+    this.#hears = true;
     return connection;
   }
 

@@ -1,11 +1,10 @@
 import { BatonError, InvalidInput, OutcomeUnknown } from "../../domain/errors.ts";
 import { isError } from "../../domain/realms.ts";
 import type { Submission, SubmitResult, Transaction } from "../../engine/port.ts";
-import { columnsOf } from "./bodies.ts";
 import { describeFailure, queueThatIsGone, sqlState } from "./failure.ts";
 import type { Row } from "./link.ts";
 import type { Queues } from "./queues.ts";
-import { submitResult } from "./submissions.ts";
+import { entryOf, submitResult } from "./submissions.ts";
 
 const COLUMNS = ["n", "code", "id", "key", "level", "at", "replaced"] as const;
 
@@ -25,7 +24,16 @@ export async function submitWithin(
       "a pool",
       "the client that BEGIN was sent on, as of pool.connect(): a pool sends each statement on any connection, and it commits by itself",
     );
-  const entries = submissions.map((submission) => entryOf(queues, submission));
+  if (submissions.some(({ mode }) => mode === "strict"))
+    throw new InvalidInput(
+      "mode",
+      "strict",
+      "fifo or latest within a transaction: whether the key is busy is decided when the transaction has been committed",
+    );
+  const entries = submissions.map((submission) => {
+    const { bytes, ...entry } = entryOf(queues, submission);
+    return { ...entry, bytes: bytes === null ? null : Buffer.from(bytes).toString("base64") };
+  });
   let answer: unknown;
   try {
     answer = await transaction.query(`SELECT * FROM ${schema}.submit_within($1) ORDER BY n`, [JSON.stringify(entries)]);
@@ -54,33 +62,6 @@ function failureOf(error: unknown, queues: Queues): BatonError {
   }
   const text = isError(error) ? error.message : String(error);
   return new OutcomeUnknown(`a submission within a transaction, whose query() failed (${text})`, { cause: error });
-}
-
-function entryOf(queues: Queues, submission: Submission): Readonly<Record<string, unknown>> {
-  const { queue, key, level, id, payload, headers, delayMs, mode, keyLimit, queueLimit, keepMs } = submission;
-  if (mode === "strict")
-    throw new InvalidInput(
-      "mode",
-      mode,
-      "fifo or latest within a transaction: whether the key is busy is decided when the transaction has been committed",
-    );
-  const declared = queues.get(queue);
-  const { type, text, bytes } = columnsOf(payload);
-  return {
-    queue: declared.id,
-    key,
-    level: declared.levels.indexOf(level),
-    id,
-    type,
-    text,
-    bytes: bytes === null ? null : Buffer.from(bytes).toString("base64"),
-    headers: headers === undefined ? null : JSON.stringify(headers),
-    delay: Math.ceil(delayMs),
-    mode,
-    keyLimit: Math.min(keyLimit, Number.MAX_SAFE_INTEGER),
-    queueLimit: Math.min(queueLimit, Number.MAX_SAFE_INTEGER),
-    keep: Math.min(Math.ceil(keepMs), Number.MAX_SAFE_INTEGER),
-  };
 }
 
 /** `{ rows }` of node-postgres, Kysely and Drizzle, or the rows themselves, of Prisma. Large numbers come as text, or as BigInt. */

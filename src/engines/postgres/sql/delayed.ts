@@ -109,43 +109,31 @@ BEGIN
 END`,
     ),
 
-    // Whatever was submitted in transactions that have been committed is counted, a few at a time. Returns the queues that have news; none: there
-    // is nothing left to count.
+    // Items that are due take their places; or all is counted, a few at a time, that was submitted in transactions that have been committed. Returns the
+    // queues that have news; none: there is nothing left to count.
     define(
-      `${s}.count_in(me bigint) RETURNS TABLE (queue integer, rung boolean)`,
-      `
-#variable_conflict use_column
-DECLARE qs integer[]; names text[]; kids bigint[]; opened integer; now bigint;
-BEGIN
-  SELECT array_agg(x.queue), array_agg(x.key) INTO qs, names FROM (
-    SELECT d.queue, d.key FROM ${s}.delayed d WHERE NOT d.counted ORDER BY d.queue, d.n LIMIT ${AT_A_TIME}) x;
-  IF qs IS NULL THEN RETURN; END IF;
-  kids := ${s}.lock_keys(qs, names);
-  PERFORM ${s}.lock_counters(me, qs);
-  now := ${NOW};
-  opened := (${s}.arrive_due(me, kids, NULL, now)).opened;
-  PERFORM ${s}.count_in_keys(me, kids, now);
-  PERFORM ${s}.elect(x.id) FROM ${s}.key x WHERE x.id = ANY (kids) AND x.state = ${IDLE};
-  RETURN QUERY SELECT w.q, ${s}.wake(me, w.q, 0, opened) FROM (SELECT DISTINCT u.q FROM unnest(qs) u(q)) w;
-END`,
-    ),
-
-    // Items that are due take their places. Returns the queues that have news.
-    define(
-      `${s}.sweep_delayed(me bigint) RETURNS TABLE (queue integer, rung boolean)`,
+      `${s}.sweep_delayed(me bigint, uncounted boolean) RETURNS TABLE (queue integer, rung boolean)`,
       `
 #variable_conflict use_column
 DECLARE qs integer[]; names text[]; kids bigint[]; now bigint := ${NOW};
 BEGIN
-  SELECT array_agg(x.queue), array_agg(x.key) INTO qs, names FROM (
-    SELECT d.queue, d.key FROM ${s}.delayed d WHERE d.due <= now ORDER BY d.due, d.n LIMIT ${AT_A_TIME}) x;
+  IF uncounted THEN
+    SELECT array_agg(x.queue), array_agg(x.key) INTO qs, names FROM (
+      SELECT d.queue, d.key FROM ${s}.delayed d WHERE NOT d.counted ORDER BY d.queue, d.n LIMIT ${AT_A_TIME}) x;
+  ELSE
+    SELECT array_agg(x.queue), array_agg(x.key) INTO qs, names FROM (
+      SELECT d.queue, d.key FROM ${s}.delayed d WHERE d.due <= now ORDER BY d.due, d.n LIMIT ${AT_A_TIME}) x;
+  END IF;
   IF qs IS NULL THEN RETURN; END IF;
-  -- One process at a time: with several, the row of a key that has many would be locked whenever a worker looks for it. Others look again soon.
-  PERFORM FROM ${s}.store FOR UPDATE SKIP LOCKED;
-  IF NOT FOUND THEN RETURN; END IF;
+  IF NOT uncounted THEN
+    -- One process at a time: with several, the row of a key that has many would be locked whenever a worker looks for it. Others look again soon.
+    PERFORM FROM ${s}.store FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN RETURN; END IF;
+  END IF;
   kids := ${s}.lock_keys(qs, names);
   PERFORM ${s}.lock_counters(me, qs);
   PERFORM ${s}.arrive_due(me, kids, NULL, now);
+  IF uncounted THEN PERFORM ${s}.count_in_keys(me, kids, now); END IF;
   -- Whom another process had swept before was only made anew.
   PERFORM ${s}.elect(x.id) FROM ${s}.key x WHERE x.id = ANY (kids) AND x.state = ${IDLE};
   RETURN QUERY SELECT w.q, ${s}.wake(me, w.q, 0, cardinality(qs)) FROM (SELECT DISTINCT u.q FROM unnest(qs) u(q)) w;

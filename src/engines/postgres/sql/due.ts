@@ -1,4 +1,4 @@
-import { BLOCKED, define, LEASED, NOW } from "./functions.ts";
+import { BLOCKED, define, IDLE, LEASED, NOW, READY } from "./functions.ts";
 
 /** Rows of timers: each stands for a batch of leases. */
 const TIMERS_AT_A_TIME = 20;
@@ -48,7 +48,7 @@ BEGIN
       opened := opened + 1;
       qs := qs || k.queue;
     ELSIF k.state = ${BLOCKED} AND k.at <= now THEN
-      UPDATE ${s}.key SET state = 0 WHERE id = k.id;
+      UPDATE ${s}.key SET state = ${IDLE} WHERE id = k.id;
       opened := opened + ${s}.elect(k.id);
       qs := qs || k.queue;
     END IF;
@@ -67,18 +67,17 @@ END`,
     define(
       `${s}.relist(kid bigint) RETURNS integer`,
       `
-DECLARE k ${s}.key; now bigint := ${NOW}; p bigint;
+DECLARE k ${s}.key;
 BEGIN
   SELECT * INTO k FROM ${s}.key WHERE id = kid;
   IF NOT FOUND OR k.paused OR k.wanted THEN RETURN 0; END IF;
-  IF k.state = 0 THEN RETURN ${s}.elect(kid); END IF;
-  IF k.state <> 1 THEN RETURN 0; END IF;
   -- At a new place: those who look for work begin behind the old one, and would pass it over.
-  DELETE FROM ${s}.ready WHERE queue = k.queue AND level = k.level AND place = k.place;
-  p := nextval('${s}.number');
-  UPDATE ${s}.key SET place = p, since = now WHERE id = kid;
-  INSERT INTO ${s}.ready VALUES (k.queue, k.level, p, kid, now);
-  RETURN 1;
+  IF k.state = ${READY} THEN
+    DELETE FROM ${s}.ready WHERE queue = k.queue AND level = k.level AND place = k.place;
+    UPDATE ${s}.key SET state = ${IDLE} WHERE id = kid;
+  END IF;
+  IF k.state IN (${IDLE}, ${READY}) THEN RETURN ${s}.elect(kid); END IF;
+  RETURN 0;
 END`,
     ),
   ].join("");

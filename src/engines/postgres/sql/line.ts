@@ -49,7 +49,9 @@ END`,
       `
 BEGIN
   LOOP
-    ${counting(s, { q: "q", level: "lvl", waits: "waits", delays: "delays", runs: "runs", dies: "dies" })}
+    UPDATE ${s}.counter z SET total = z.total + waits + delays, delayed = z.delayed + delays, running = z.running + runs, dead = z.dead + dies,
+      waiting[lvl + 1] = z.waiting[lvl + 1] + waits
+    WHERE z.queue = q AND z.shard = me % ${SHARDS};
     IF FOUND THEN RETURN; END IF;
     INSERT INTO ${s}.counter (queue, shard, waiting)
     SELECT q, me % ${SHARDS}, array_fill(0::bigint, ARRAY[cardinality(levels)]) FROM ${s}.queue WHERE id = q FOR KEY SHARE ON CONFLICT DO NOTHING;
@@ -101,10 +103,7 @@ BEGIN
   IF cardinality(told) = 0 THEN RETURN false; END IF;
   news := CASE what WHEN 0 THEN 'work ' ELSE 'outcomes ' END || q;
   IF cardinality(told) <= ${MOST_NAMED} THEN news := news || ' ' || array_to_string(told, ',') || ' ' || many; END IF;
-  -- What \`tell\` does, in place.
-  IF current_setting('baton.wake', true) = 'foreign' THEN RAISE NOTICE 'baton %', news;
-  ELSE PERFORM pg_notify('${channel}', news);
-  END IF;
+  PERFORM ${s}.tell(news);
   RETURN true;
 END`,
     ),
@@ -258,28 +257,6 @@ BEGIN
 END`,
     ),
   ].join("");
-}
-
-interface Counted {
-  readonly q: string;
-  readonly level: string;
-  readonly waits?: string;
-  readonly delays?: string;
-  readonly runs?: string;
-  readonly dies?: string;
-}
-
-function counting(s: string, { q, level, waits = "0", delays = "0", runs = "0", dies = "0" }: Counted): string {
-  return `UPDATE ${s}.counter z SET total = z.total + ${waits} + ${delays}, delayed = z.delayed + ${delays}, running = z.running + ${runs},
-      dead = z.dead + ${dies}, waiting[${level} + 1] = z.waiting[${level} + 1] + ${waits}
-    WHERE z.queue = ${q} AND z.shard = me % ${SHARDS};`;
-}
-
-/** What `count` does, in place: to call a function costs more than to count. The row is there but for the first time. */
-export function countInPlace(s: string, counted: Counted): string {
-  const { q, level, waits = "0", delays = "0", runs = "0", dies = "0" } = counted;
-  return `${counting(s, counted)}
-    IF NOT FOUND THEN PERFORM ${s}.count(me, ${q}, ${level}, ${waits}, ${delays}, ${runs}, ${dies}); END IF;`;
 }
 
 /**

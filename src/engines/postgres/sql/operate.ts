@@ -3,7 +3,7 @@ import { lastCovered } from "./runs.ts";
 
 const REVIVED_AT_A_TIME = 500;
 
-/** Holds and renewals; and what operators do: cancel, pause, bring dead letters back. */
+/** Holds; and what operators do: cancel, pause, bring dead letters back. */
 export function operateFunctions(s: string, channel: string): string {
   return [
     define(
@@ -48,26 +48,6 @@ BEGIN
   -- Others who wait for the same key say so again when they hear of it.
   PERFORM ${s}.tell('hold ' || q);
   RETURN rung;
-END`,
-    ),
-
-    define(
-      `${s}.renew(kids bigint[], fences bigint[], leases bigint[], progresses double precision[]) RETURNS TABLE (n integer, cancel boolean)`,
-      `
-#variable_conflict use_column
-DECLARE now bigint; i integer; asked boolean; was bigint;
-BEGIN
-  PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (kids) ORDER BY k.id FOR UPDATE) locked;
-  now := ${NOW};
-  FOR i IN 1 .. cardinality(kids) LOOP
-    UPDATE ${s}.key k SET at = now + leases[i], timer = least(k.timer, now + leases[i]), progress = coalesce(progresses[i], k.progress)
-    FROM (SELECT x.timer FROM ${s}.key x WHERE x.id = kids[i]) before
-    WHERE k.id = kids[i] AND k.state = ${LEASED} AND k.fence = fences[i] AND k.at > now RETURNING k.cancel, before.timer INTO asked, was;
-    CONTINUE WHEN NOT FOUND;
-    -- A lease may become shorter than its timer; then it needs an earlier one.
-    IF was > now + leases[i] THEN INSERT INTO ${s}.timer VALUES (now + leases[i], nextval('${s}.number'), ARRAY[kids[i]]); END IF;
-    RETURN QUERY SELECT i, asked;
-  END LOOP;
 END`,
     ),
 

@@ -98,21 +98,33 @@ BEGIN
 END`,
     ),
 
-    // A renewal that ends what ran before. Of a lease whose size is below zero nothing but the deadline is said.
+    // Moves deadlines; and with sizes, ends what ran before. Of a lease whose size is below zero nothing but the deadline is said.
     define(
-      `${s}.renew_runs(me bigint, kids bigint[], fences bigint[], leases bigint[], progresses double precision[], sizes integer[], names text[],
+      `${s}.renew(me bigint, kids bigint[], fences bigint[], leases bigint[], progresses double precision[], sizes integer[], names text[],
   hows text[], whys text[], rtypes text[], rtexts text[], rbytes bytea[]) RETURNS TABLE (n integer, cancel boolean)`,
       `
-DECLARE qs integer[];
+#variable_conflict use_column
+DECLARE now bigint; i integer; asked boolean; was bigint; qs integer[];
 BEGIN
   PERFORM 1 FROM (SELECT k.id FROM ${s}.key k WHERE k.id = ANY (kids) ORDER BY k.id FOR UPDATE) locked;
-  qs := ARRAY(SELECT DISTINCT k.queue FROM ${s}.key k WHERE k.id = ANY (kids));
-  PERFORM ${s}.lock_counters(me, qs);
-  PERFORM ${s}.end_runs(me, kids, fences, sizes, names, hows, whys, rtypes, rtexts, rbytes);
-  PERFORM ${s}.uncover(me, k) FROM ${s}.key k WHERE k.id = ANY (kids) AND k.covered > 1 AND k.state = ${LEASED} AND k.at > ${NOW}
-    AND EXISTS (SELECT FROM unnest(kids, fences, sizes) u(kid, f, size) WHERE u.kid = k.id AND u.f = k.fence AND u.size >= 0);
-  PERFORM ${s}.wake(me, u.q, 1, -1) FROM unnest(qs) u(q);
-  RETURN QUERY SELECT * FROM ${s}.renew(kids, fences, leases, progresses);
+  IF sizes IS NOT NULL THEN
+    qs := ARRAY(SELECT DISTINCT k.queue FROM ${s}.key k WHERE k.id = ANY (kids));
+    PERFORM ${s}.lock_counters(me, qs);
+    PERFORM ${s}.end_runs(me, kids, fences, sizes, names, hows, whys, rtypes, rtexts, rbytes);
+    PERFORM ${s}.uncover(me, k) FROM ${s}.key k WHERE k.id = ANY (kids) AND k.covered > 1 AND k.state = ${LEASED} AND k.at > ${NOW}
+      AND EXISTS (SELECT FROM unnest(kids, fences, sizes) u(kid, f, size) WHERE u.kid = k.id AND u.f = k.fence AND u.size >= 0);
+    PERFORM ${s}.wake(me, u.q, 1, -1) FROM unnest(qs) u(q);
+  END IF;
+  now := ${NOW};
+  FOR i IN 1 .. cardinality(kids) LOOP
+    UPDATE ${s}.key k SET at = now + leases[i], timer = least(k.timer, now + leases[i]), progress = coalesce(progresses[i], k.progress)
+    FROM (SELECT x.timer FROM ${s}.key x WHERE x.id = kids[i]) before
+    WHERE k.id = kids[i] AND k.state = ${LEASED} AND k.fence = fences[i] AND k.at > now RETURNING k.cancel, before.timer INTO asked, was;
+    CONTINUE WHEN NOT FOUND;
+    -- A lease may become shorter than its timer; then it needs an earlier one.
+    IF was > now + leases[i] THEN INSERT INTO ${s}.timer VALUES (now + leases[i], nextval('${s}.number'), ARRAY[kids[i]]); END IF;
+    RETURN QUERY SELECT i, asked;
+  END LOOP;
 END`,
     ),
   ].join("");

@@ -1,14 +1,12 @@
+import { STRICT_CHOICES_BETWEEN } from "../../../domain/level.ts";
 import { MOST_TURN_MS } from "../../../engine/port.ts";
 import { define, firstLane, LEASED, NOW, READY } from "./functions.ts";
-import { countInPlace } from "./line.ts";
 
 /**
  * So many items are granted in a step, if that is more than one for each key. A run lasts 50 ms from when it was asked for: what takes longer to be handed out
  * is of no use when it arrives.
  */
 const MOST_ITEMS = 2_048;
-/** After so many choices that were strict, one may go to a level that has waited too long (see `LevelChooser`). */
-const STRICT_CHOICES_BETWEEN = 3;
 
 /**
  * Ends leases and hands out ready keys, in one transaction: a worker that has just finished an item of a key may go on with the key's next
@@ -293,7 +291,7 @@ BEGIN
       INSERT INTO ${s}.timer SELECT now + lease, nextval('${s}.number'), array_agg(u.kid) FROM unnest(g_k, g_t) u(kid, t) WHERE u.t;
     END IF;
     IF g_l[1] = ALL (g_l) THEN
-      ${countInPlace(s, { q: "q", level: "g_l[1]", waits: "(-granted)", runs: "(granted - finished)" })}
+      PERFORM ${s}.count(me, q, g_l[1], -granted, 0, granted - finished, 0);
       finished := 0;
     ELSE
       FOR x IN SELECT u.l, count(*)::integer AS c FROM unnest(g_l) u(l) GROUP BY u.l LOOP
@@ -306,7 +304,7 @@ BEGIN
   END IF;
 
   IF finished > 0 THEN
-    ${countInPlace(s, { q: "q", level: "0", runs: "(-finished)" })}
+    PERFORM ${s}.count(me, q, 0, 0, 0, -finished, 0);
   END IF;
   IF cardinality(opened) > 0 THEN
     RETURN QUERY SELECT 2, u.q::bigint, NULL, CASE WHEN ${s}.wake(me, u.q, 0, u.c) THEN 1 ELSE 0 END::bigint, NULL::bigint, NULL::integer, u.c::bigint, NULL, NULL, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::integer
@@ -319,8 +317,7 @@ BEGIN
   IF q IS NOT NULL THEN
     wait := -2;
     IF dues OR granted = 0 THEN
-      SELECT least((SELECT z.at FROM ${s}.timer z ORDER BY z.at LIMIT 1), (SELECT z.due FROM ${s}.delayed z ORDER BY z.due LIMIT 1)) INTO wait;
-      wait := CASE WHEN wait IS NULL THEN -1 ELSE greatest(0, wait - ${NOW}) END;
+      wait := ${s}.due_in();
     END IF;
     -- Whoever has the others in hand may let go of them without a word: a sweep that found them as they should be.
     kind := 4; n := wait; ord := CASE WHEN passed AND granted = 0 THEN 1 ELSE 0 END; key := NULL; kid := choices; id := NULL; type := NULL; headers := NULL; body := NULL; bytes := NULL;

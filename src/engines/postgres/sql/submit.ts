@@ -1,6 +1,5 @@
 import { AT_A_TIME } from "./delayed.ts";
 import { answerKnownId, BLOCKED, define, IDLE, LEASED, NOW, READY } from "./functions.ts";
-import { countInPlace } from "./line.ts";
 import { lastCovered } from "./runs.ts";
 
 /** How long one waits for another who submits the same id: longer than a commit takes on a disk. */
@@ -87,14 +86,14 @@ BEGIN
           timer = now + lease, owner = me, worker = taker, waiting = 0, lane = array_fill(0, ARRAY[q.levels])
         WHERE x.id = kid RETURNING x.fence INTO f;
         INSERT INTO ${s}.timer VALUES (now + lease, nextval('${s}.number'), ARRAY[kid]);
-        ${countInPlace(s, { q: "qs[1]", level: "lvls[1]", runs: "1" })}
+        PERFORM ${s}.count(me, qs[1], lvls[1], 0, 0, 1, 0);
         IF slept THEN DELETE FROM ${s}.sleeper z WHERE z.queue = qs[1] AND z.kind = 0 AND z.handle = me; END IF;
         n := -1; id := NULL; key := kid; at := f;
         RETURN NEXT;
         RETURN;
       END IF;
       INSERT INTO ${s}.ready VALUES (qs[1], lvls[1], o, kid, now);
-      ${countInPlace(s, { q: "qs[1]", level: "lvls[1]", waits: "1" })}
+      PERFORM ${s}.count(me, qs[1], lvls[1], 1, 0, 0, 0);
       n := 0; code := CASE WHEN ${s}.wake(me, qs[1], 0, 1) THEN 1 ELSE 0 END; id := NULL; level := qs[1]; at := NULL;
       RETURN NEXT;
       RETURN;
@@ -148,7 +147,7 @@ BEGIN
     WHERE c.place = p_first[width_bucket(c.id, p_k)] AND NOT c.paused AND NOT c.wanted;
     GET DIAGNOSTICS i = ROW_COUNT;
     opened := opened + i;
-    ${countInPlace(s, { q: "qs[1]", level: "lvls[1]", waits: "many" })}
+    PERFORM ${s}.count(me, qs[1], lvls[1], many, 0, 0, 0);
     RETURN QUERY SELECT u.i::integer, 0, ${s}.given_id(u.kid, lvls[1], u.o), NULL::text, lvls[1], now, NULL::text[]
       FROM unnest(kids, ords) WITH ORDINALITY u(kid, o, i);
   ELSE

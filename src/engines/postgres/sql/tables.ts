@@ -57,14 +57,14 @@ CREATE TABLE ${s}.key (
   streak bigint NOT NULL DEFAULT 0,
   timer bigint NOT NULL DEFAULT 0,
   kept bigint NOT NULL DEFAULT 0,
-  -- Of versions 1 and 2, whose processes began items before they said so: until when one could, and before when none did.
-  ahead bigint NOT NULL DEFAULT 0,
-  calm bigint NOT NULL DEFAULT 0,
   owner bigint NOT NULL DEFAULT 0,
   progress double precision,
   worker text,
   lane integer[] NOT NULL,
   floors bigint[] NOT NULL,
+  -- How many items the lease covers, and how many items of the key run one by one.
+  covered integer NOT NULL DEFAULT 1,
+  alone integer NOT NULL DEFAULT 0,
   UNIQUE (queue, name)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
@@ -90,6 +90,12 @@ CREATE TABLE ${s}.item (
   headers text,
   body text,
   bytes bytea,
+  -- The last few attempts that came to nothing go with an item as long as it lives, and with how it ended: lines of JSON (\`engine/attempts.ts\`).
+  tried text,
+  -- How often its lease was lost.
+  losses integer,
+  -- It is to be cancelled with its lease.
+  cancel boolean,
   PRIMARY KEY (key, level, ord)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
@@ -109,7 +115,9 @@ CREATE TABLE ${s}.delayed (
   type text,
   headers text,
   body text,
-  bytes bytea
+  bytes bytea,
+  tried text,
+  losses integer
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX delayed_due ON ${s}.delayed (due, n);
 -- Of transactions of the application that have been committed, and of which nothing else knows yet.
@@ -141,6 +149,9 @@ CREATE TABLE ${s}.receipt (
   result text,
   result_bytes bytea,
   failure text,
+  tried text,
+  -- Why a result is missing.
+  missing text,
   PRIMARY KEY (queue, id)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000);
 CREATE INDEX receipt_expires ON ${s}.receipt (expires) WHERE expires IS NOT NULL;
@@ -161,6 +172,7 @@ CREATE TABLE ${s}.dead (
   headers text,
   body text,
   bytes bytea,
+  tried text,
   UNIQUE (queue, id)
 );
 CREATE INDEX dead_queue ON ${s}.dead (queue, place);
@@ -180,34 +192,5 @@ CREATE UNLOGGED TABLE ${s}.sleeper (
   until bigint NOT NULL,
   PRIMARY KEY (queue, kind, handle)
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
-`;
-}
-
-/** The last few attempts that came to nothing, with the item as long as it lives, and with how it ended: lines of JSON (`engine/attempts.ts`). */
-export function attemptColumns(s: string): string {
-  const added = ["item", "delayed", "receipt", "dead"].map(
-    (table) => `ALTER TABLE ${s}.${table} ADD COLUMN tried text;`,
-  );
-  return [
-    ...added,
-    // Why a result is missing.
-    `ALTER TABLE ${s}.receipt ADD COLUMN missing text;`,
-    `DROP FUNCTION IF EXISTS ${s}.remember(integer, text, bigint, text, integer, text, text, bytea, text);`,
-    `DROP FUNCTION IF EXISTS ${s}.give_back(bigint, ${s}.key, integer, bigint);`,
-  ].join("\n");
-}
-
-/**
- * What a lease covers; how many items of a key run one by one; of an item, how often its lease was lost, and that it is to be cancelled with its lease.
- * Processes of older versions that are still connected go on, and begin nothing any more that no lease covers: nobody would wait for them.
- */
-export function runColumns(s: string): string {
-  return `
-ALTER TABLE ${s}.key ADD COLUMN covered integer NOT NULL DEFAULT 1, ADD COLUMN alone integer NOT NULL DEFAULT 0,
-  ALTER COLUMN calm SET DEFAULT ${Number.MAX_SAFE_INTEGER};
-UPDATE ${s}.key SET calm = ${Number.MAX_SAFE_INTEGER}, ahead = 0;
-ALTER TABLE ${s}.item ADD COLUMN losses integer, ADD COLUMN cancel boolean;
-ALTER TABLE ${s}.delayed ADD COLUMN losses integer;
-DROP FUNCTION IF EXISTS ${s}.let_go(bigint);
 `;
 }

@@ -53,7 +53,7 @@ BEGIN
       RETURN QUERY SELECT i, 2, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
     ELSIF coalesce(modes[i], 'fifo') = 'fifo' AND sizes[g] >= key_limits[i] THEN
       RETURN QUERY SELECT i, 4, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
-    ELSIF totals[h] >= queue_limits[i] AND NOT (modes[i] = 'latest' AND sizes[g] > behinds[g]) THEN
+    ELSIF totals[h] >= queue_limits[i] AND NOT (coalesce(modes[i], 'fifo') = 'latest' AND sizes[g] > behinds[g]) THEN
       RETURN QUERY SELECT i, 5, NULL, NULL, NULL::integer, now, NULL::text[]; CONTINUE;
     END IF;
     o := nextval('${s}.number');
