@@ -73,3 +73,8 @@ function longestBeyond(
   }
   return found;
 }
+
+/** The same levels in the same order. */
+export function areSame(levels: readonly string[], others: readonly string[]): boolean {
+  return levels.length === others.length && levels.every((name, index) => name === others[index]);
+}

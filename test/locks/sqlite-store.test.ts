@@ -1,8 +1,7 @@
-/** What locks and holds need of an SQLite file: older files, boots, and processes that die while they wait. */
+/** What locks and holds need of an SQLite file: new files, boots, and processes that die while they wait. */
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { describe, test, type TestContext } from "node:test";
 import { Lateness } from "../kit/lateness.ts";
 import type { Cell } from "../../src/locks/register.ts";
@@ -18,21 +17,15 @@ const LEASE_MS = 1_000;
 /** A key is kept for a quarter of a second for whoever waited to hold it. */
 const PROMPT_MS = 5_000;
 
-describe("a file from before there were locks", () => {
-  test("is brought up to date once, whoever comes first, and keeps its items", { timeout: 60_000 }, async (context) => {
+describe("a new file", () => {
+  test("becomes a store once, whoever comes first", { timeout: 60_000 }, async (context) => {
     const desk = new Desk(context);
-    const before = await desk.connect();
-    await before.queue(QUEUE).submit("car1", "old");
-    await before.close();
-    makeOld(desk.file);
     const engines = await Promise.all(
       Array.from({ length: 6 }, () => SqliteEngine.open({ file: desk.file, synchronous: "normal" })),
     );
     context.after(() => Promise.all(engines.map((engine) => engine.close())));
     const [first] = engines;
     assert.ok(first !== undefined);
-    await first.declare({ queue: QUEUE });
-    assert.equal((await claim(first)).item.key, "car1");
     const versions = await Promise.all(
       engines.map(({ register }, at) => register.write({ name: `test/${at}`, expected: 0, value: "v" })),
     );
@@ -115,17 +108,6 @@ async function withWaitingChild(
   context.after(() => child.kill());
   assert.equal(await child.next(), "waits");
   return { engine, first, child };
-}
-
-/** The file as version 1 of the schema left it. */
-function makeOld(file: string): void {
-  const db = new DatabaseSync(file);
-  for (const table of ["item", "receipt", "dead"]) db.exec(`ALTER TABLE ${table} DROP COLUMN tried`);
-  db.exec("ALTER TABLE receipt DROP COLUMN result_missing");
-  for (const column of ["covered", "marked", "alone"]) db.exec(`ALTER TABLE key DROP COLUMN ${column}`);
-  db.exec("ALTER TABLE item DROP COLUMN losses");
-  db.exec("DROP INDEX key_wanted; ALTER TABLE key DROP COLUMN wanted; DROP TABLE cell; PRAGMA user_version = 1;");
-  db.close();
 }
 
 function call<K extends "writeCell" | "listCells">(store: Store, kind: K, request: Requests[K]): unknown {

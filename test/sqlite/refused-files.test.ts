@@ -41,6 +41,15 @@ describe("a file that Baton cannot use is refused and left as it is", () => {
     assert.deepEqual(readFileSync(`${desk.file}-wal`), log);
   });
 
+  test("one from before the first release", async (context) => {
+    const desk = new Desk(context);
+    await fillStore(desk);
+    const db = new DatabaseSync(desk.file);
+    db.exec(`PRAGMA user_version = ${SCHEMA_VERSION - 1}`);
+    db.close();
+    await refusedUntouched(desk, "STORE_TOO_OLD", /before its first release.*Nothing was changed.*name another file/);
+  });
+
   test("a database of somebody else's", async (context) => {
     const desk = new Desk(context);
     const db = new DatabaseSync(desk.file);

@@ -48,13 +48,17 @@ export function makeCall(operations: readonly Operation[], levels: readonly stri
   const args: string[] = [];
   const parts: Part[] = [];
   let submitting: Operation[] = [];
+  const push = (asked: readonly string[]): void => {
+    args.push(asked[0] ?? "", String(asked.length - 1));
+    for (let at = 1; at < asked.length; at += 1) args.push(asked[at] ?? "");
+  };
   const finish = (): void => {
     if (submitting.length === 0) return;
     const groups = submitArguments(
       submitting.flatMap(({ submissions = [] }) => submissions),
       levels,
     );
-    for (const group of groups) for (const one of group) args.push(one);
+    for (const group of groups) push(group);
     parts.push(submissionsPart(submitting, groups.length));
     submitting = [];
   };
@@ -62,7 +66,7 @@ export function makeCall(operations: readonly Operation[], levels: readonly stri
     if (operation.submissions !== undefined) submitting.push(operation);
     else {
       finish();
-      for (const one of operation.args) args.push(one);
+      push(operation.args);
       parts.push({ count: 1, tell: ([result], moment) => operation.answer(result, moment) });
     }
   }

@@ -119,22 +119,24 @@ export class Wire {
     return this.#onReady.add(listener);
   }
 
-  /** Called when messages may have been lost on the way. */
-  onMissed(listener: () => void): () => void {
-    return this.#missed.add(listener);
-  }
-
-  /** Called when nothing is heard any more, as far as that is known: a cluster has many connections, and says nothing of one. */
-  onDeaf(listener: () => void): () => void {
-    return this.#deaf.add(listener);
-  }
-
-  /** Resolves when messages surely arrive, through reconnects too, until what it resolves with is called. */
-  async listen(channel: string, heard: (message: string) => void): Promise<() => void> {
+  /**
+   * Resolves when messages surely arrive, through reconnects too, until what it resolves with is called.
+   *
+   * @param missed called when messages may have been lost on the way
+   * @param deaf called when nothing is heard any more, as far as that is known: a cluster has many connections, and says nothing of one
+   */
+  async listen(
+    channel: string,
+    heard: (message: string) => void,
+    missed: () => void,
+    deaf: () => void = ignore,
+  ): Promise<() => void> {
     if (this.#closed) throw new Closed();
     this.#channels ??= this.#openChannels();
     const stop = await this.#untilClosed(this.#channels.then((channels) => channels.listen(channel, heard)));
+    const forgets = [this.#missed.add(missed), this.#deaf.add(deaf)];
     return () => {
+      for (const forget of forgets) forget();
       if (!this.#closed) stop();
     };
   }

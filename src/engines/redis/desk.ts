@@ -11,6 +11,7 @@ import { type Answer, readAnswer } from "./replies.ts";
 import { makeCall, type Moment, type Operation } from "./call.ts";
 import { WHOLE_PROGRAM, WORK_PROGRAM } from "./lua/program.ts";
 import { Script } from "./script.ts";
+import type { Signals } from "./signals.ts";
 import type { Wire } from "./client.ts";
 
 /** A call with so many entries keeps the server for two milliseconds. */
@@ -27,7 +28,6 @@ const ANSWER_MS = 20_000;
 
 const WORK = new Script(WORK_PROGRAM);
 const WHOLE = new Script(WHOLE_PROGRAM);
-const WORK_OPERATIONS = new Set(["claim", "hold", "unwant", "renew", "settle", "recall"]);
 /** Those that make leases. */
 const TAKING = new Set(["claim", "hold"]);
 /** Those about leases, which need not keep their place behind what is submitted. */
@@ -39,15 +39,14 @@ export interface Companions {
 }
 
 export interface DeskParts {
-  readonly queue: string;
+  readonly name: string;
   readonly wire: Wire;
   readonly clock: Clock;
   readonly keys: readonly string[];
   readonly levels: readonly string[];
   /** Of this process, to tell its calls from those of others. */
   readonly nonce: string;
-  /** The program publishes the news itself. */
-  readonly publishes: boolean;
+  readonly signals: Signals;
   readonly companions: Companions;
   readonly onAnswer: (answer: Answer) => void;
   /** The queue was deleted. */
@@ -201,7 +200,7 @@ export class Desk {
   /** Returns what is to be sent again. */
   async #afterFailure(operations: readonly Operation[], error: unknown, begun: number): Promise<readonly Operation[]> {
     if (wordOf(error) === MISSING_QUEUE) {
-      const missing = new QueueMissing(this.#parts.queue);
+      const missing = new QueueMissing(this.#parts.name);
       for (const operation of operations) operation.fail(missing);
       this.#parts.onMissing(missing);
       return [];
@@ -213,7 +212,7 @@ export class Desk {
       return operations;
     }
     const again = new Set<Operation>(
-      isPatient && isUnknown(error) ? operations.filter(looks) : spared(operations, error),
+      isPatient && isUnknown(error) ? operations.filter(({ looks }) => looks === true) : spared(operations, error),
     );
     for (const operation of operations) {
       if (!again.has(operation)) operation.fail(explain(error, operation.what, operation.looks));
@@ -239,15 +238,15 @@ export class Desk {
   }
 
   async #run(operations: readonly Operation[], asked: readonly string[]): Promise<unknown> {
-    const { wire, clock, keys, publishes, nonce } = this.#parts;
+    const { wire, clock, keys, signals, nonce } = this.#parts;
     const grows = operations.some(isGrowing);
     const isWork = operations.every(
-      ({ submissions, args: [name = ""] }) => submissions !== undefined || WORK_OPERATIONS.has(name),
+      ({ submissions, args: [name = ""] }) => submissions !== undefined || name === "claim" || PASSING.has(name),
     );
     const script = isWork ? WORK : WHOLE;
     this.#calls += 1;
     const call = `${nonce}${this.#calls}`;
-    const args = [this.#levels, grows ? "0" : "1", publishes ? "1" : "0", call, ...asked];
+    const args = [this.#levels, grows ? "0" : "1", signals.published ? "1" : "0", call, ...asked];
     const { promise: silence, reject } = Promise.withResolvers<never>();
     const timer = clock.setTimer(ANSWER_MS, () => reject(new OutcomeUnknown("a call to Redis")));
     try {
@@ -268,10 +267,6 @@ export class Desk {
 
 function ignore(): void {
   // What nobody waits for.
-}
-
-function looks(operation: Operation): boolean {
-  return operation.looks === true;
 }
 
 function isGrowing(operation: Operation): boolean {

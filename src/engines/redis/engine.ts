@@ -1,21 +1,21 @@
 import { randomUUID } from "node:crypto";
-import { type Clock, pause, systemClock } from "../../domain/clock.ts";
+import { type Clock, type Instant, pause, systemClock } from "../../domain/clock.ts";
 import { BatonError, Closed, LevelsDiffer, QueueMissing, QueueNotEmpty } from "../../domain/errors.ts";
-import { checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
+import { areSame, checkLevels, DEFAULT_LEVELS } from "../../domain/level.ts";
 import type * as port from "../../engine/port.ts";
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import { check } from "./check.ts";
 import type { Moment } from "./call.ts";
 import type { Wire } from "./client.ts";
-import { Inspection } from "./inspection.ts";
+import { deadReports, keyReports, revive } from "./inspection.ts";
 import { queuesKey, queueTag } from "./names.ts";
 import { renewArguments, settleArguments } from "./operations.ts";
 import { patiently } from "./patience.ts";
 import { inPieces } from "./pieces.ts";
 import { Queue } from "./queue.ts";
 import { RedisRegister } from "./register.ts";
-import { list, readLevels, text, texts } from "./replies.ts";
+import { list, readItem, readLevels, readQueue, text, texts } from "./replies.ts";
 import { RedisSignals, type Signals } from "./signals.ts";
 
 const HOW_TO_REPAIR =
@@ -32,26 +32,12 @@ export interface EngineParts {
   readonly signals?: Signals;
 }
 
-interface ReportBy<R, T> {
-  readonly what: string;
-  readonly write: (reports: readonly R[]) => readonly string[];
-  readonly read: (answer: unknown, moment: Moment) => T;
-  readonly lost: T;
-}
+/** What became of one that was reported, as the program says it. */
+type Read<T> = (one: unknown, since: Instant) => T;
 
-const LOST: port.RenewResult = { ok: false };
-const RENEWING: ReportBy<port.Renewal, port.RenewResult> = {
-  what: "a renewal",
-  write: renewArguments,
-  read: (one, { since }) => (one === 0 ? LOST : { ok: true, since, cancelRequested: one === 2 }),
-  lost: LOST,
-};
-const SETTLING: ReportBy<port.Settlement, port.SettleResult> = {
-  what: "a settlement",
-  write: settleArguments,
-  read: (one) => (one === 1 ? "settled" : "lost"),
-  lost: "lost",
-};
+const readRenewed: Read<port.RenewResult> = (one, since) =>
+  one === 0 ? { ok: false } : { ok: true, since, cancelRequested: one === 2 };
+const readSettled: Read<port.SettleResult> = (one) => (one === 1 ? "settled" : "lost");
 
 /** The engine as the application sees it: turns the port's calls into operations of the program in the server. */
 export class RedisEngine implements port.Engine {
@@ -65,21 +51,19 @@ export class RedisEngine implements port.Engine {
   readonly #queues = new Map<string, Queue>();
   /** Those that were deleted. */
   readonly #formers = new Set<Queue>();
-  readonly #inspection: Inspection;
   #closing: Promise<void> | undefined;
 
   constructor({ wire, prefix, clock = systemClock, signals = new RedisSignals(wire) }: EngineParts) {
     this.#parts = { wire, prefix, clock, signals };
     this.register = new RedisRegister(wire, prefix, clock);
     this.#locks = locksOnRegister({ name: "redis", register: this.register, newId: randomUUID, watchesHolds: true });
-    this.#inspection = new Inspection(clock);
   }
 
   async declare({ queue: name, levels }: port.DeclareRequest): Promise<port.QueueDeclaration> {
     this.#checkOpen();
     const known = this.#queues.get(name);
     const stored = known?.levels ?? (await this.#declared(name, checkLevels(levels ?? DEFAULT_LEVELS)));
-    if (levels !== undefined && !sameNames(levels, stored)) throw new LevelsDiffer(name, stored, levels);
+    if (levels !== undefined && !areSame(levels, stored)) throw new LevelsDiffer(name, stored, levels);
     if (!this.#queues.has(name)) this.#queues.set(name, this.#newQueue(name, stored));
     return { levels: stored };
   }
@@ -88,7 +72,8 @@ export class RedisEngine implements port.Engine {
     this.#checkOpen();
     return await inPieces(submissions, (name, some) => {
       const queue = this.#queues.get(name);
-      return queue === undefined ? Promise.resolve(some.map(() => refusedQueue(name))) : queue.submit(some);
+      if (queue !== undefined) return queue.submit(some);
+      return Promise.resolve(some.map(() => ({ ok: false, error: new QueueMissing(name) })));
     });
   }
 
@@ -102,7 +87,7 @@ export class RedisEngine implements port.Engine {
   }
 
   async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
-    const results = await this.#tell(renewals, RENEWING);
+    const results = await this.#tell("a renewal", renewals, renewArguments, readRenewed);
     for (const [index, { lease }] of renewals.entries())
       if (results[index]?.ok === false) this.#queues.get(lease.queue)?.forget(lease);
     return results;
@@ -111,31 +96,35 @@ export class RedisEngine implements port.Engine {
   async settle(settlements: readonly port.Settlement[]): Promise<readonly port.SettleResult[]> {
     // Before the answer, which may bring the same key again: that is no loss.
     for (const { lease } of settlements) this.#queues.get(lease.queue)?.forget(lease);
-    return await this.#tell(settlements, SETTLING);
+    return await this.#tell("a settlement", settlements, settleArguments, readSettled);
   }
 
   /** What is said of leases, and what became of each. */
   async #tell<R extends port.Renewal | port.Settlement, T>(
+    what: string,
     reports: readonly R[],
-    by: ReportBy<R, T>,
+    write: (reports: readonly R[]) => readonly string[],
+    readOne: Read<T>,
   ): Promise<readonly T[]> {
     this.#checkOpen();
     const entries = reports.map((report) => ({ queue: report.lease.queue, report }));
+    const read = (result: unknown, { since }: Moment): T[] => list(result).map((one) => readOne(one, since));
     return await inPieces(entries, async (name, pieces) => {
       const some = pieces.map(({ report }) => report);
-      const lost = (): T[] => some.map(() => by.lost);
+      const lost = (): T[] => some.map(({ lease }) => readOne(0, lease.since));
       const queue = this.#queues.get(name);
       // It was deleted, and its leases with it.
       if (queue === undefined) return lost();
-      const read = (result: unknown, moment: Moment): T[] => list(result).map((one) => by.read(one, moment));
       // An item that ended before the last one costs a quarter of a settlement.
       const size = some.reduce((sum, { ended = [] }) => sum + 1 + ended.length / 4, 0);
-      return await lostWith(queue.desk.ask(by.what, by.write(some), read, { entries: size }), lost);
+      return await lostWith(queue.desk.ask(what, write(some), read, { entries: size }), lost);
     });
   }
 
-  async find({ queue, id }: port.ItemRequest): Promise<port.ItemReport | undefined> {
-    return await this.#inspection.find(this.#queue(queue), id);
+  async find({ queue: name, id }: port.ItemRequest): Promise<port.ItemReport | undefined> {
+    const queue = this.#queue(name);
+    const { clock } = this.#parts;
+    return await queue.look("an item", ["find", id], (result) => readItem(result, id, queue.levels, clock.wall()));
   }
 
   async outcome(request: port.OutcomeRequest): Promise<port.Outcome | undefined> {
@@ -160,7 +149,7 @@ export class RedisEngine implements port.Engine {
     const levels = await this.#levelsOf(name);
     if (levels !== undefined) {
       const known = this.#queues.get(name);
-      const queue = known !== undefined && sameNames(known.levels, levels) ? known : this.#newQueue(name, levels);
+      const queue = known !== undefined && areSame(known.levels, levels) ? known : this.#newQueue(name, levels);
       const contents = await queue.delete(force);
       const [waiting = 0, leased = 0, dead = 0] = contents ?? [];
       if (contents !== undefined) throw new QueueNotEmpty(name, { waiting, leased, dead });
@@ -178,19 +167,21 @@ export class RedisEngine implements port.Engine {
       wanted !== undefined && this.#queues.has(wanted)
         ? [wanted]
         : (await this.#listed()).filter((name) => wanted === undefined || name === wanted).toSorted();
-    return await this.#ofEach(names, async (queue) => [await this.#inspection.report(queue)]);
+    return await this.#ofEach(names, async (queue) => [
+      await queue.look("a queue", ["report"], (result) => readQueue(result, queue.name)),
+    ]);
   }
 
   async keys(request: port.KeyPageRequest): Promise<readonly port.KeyReport[]> {
-    return await this.#inspection.keys(this.#queue(request.queue), request);
+    return await keyReports(this.#queue(request.queue), request);
   }
 
   async dead(request: port.PageRequest): Promise<readonly port.DeadReport[]> {
-    return await this.#inspection.dead(this.#queue(request.queue), request);
+    return await deadReports(this.#queue(request.queue), request);
   }
 
   async revive(request: port.ReviveRequest): Promise<number> {
-    return await this.#inspection.revive(this.#queue(request.queue), request);
+    return await revive(this.#queue(request.queue), request);
   }
 
   locks(): Locks {
@@ -199,14 +190,14 @@ export class RedisEngine implements port.Engine {
 
   async check(): Promise<readonly port.Finding[]> {
     this.#checkOpen();
-    const [server, signals] = await Promise.all([check(this.#parts.wire), this.#parts.signals.check()]);
+    const [server, signals] = await Promise.all([check(this.#parts.wire), this.#parts.signals.check?.() ?? []]);
     return [...server, ...signals, ...(await this.#damage())];
   }
 
   /** Every key is looked at: nothing else pays for that. */
   async #damage(): Promise<readonly port.Finding[]> {
     return await this.#ofEach(await this.#listed(), async (queue) => {
-      const keys = await this.#inspection.keys(queue, { queue: queue.name, limit: MOST_LOOKED_AT });
+      const keys = await keyReports(queue, { queue: queue.name, limit: MOST_LOOKED_AT });
       const common = { severity: "error", subject: `queue ${queue.name}`, advice: HOW_TO_REPAIR } as const;
       return keys.flatMap(({ damage }) => (damage === undefined ? [] : [{ ...common, detail: damage }]));
     });
@@ -232,7 +223,7 @@ export class RedisEngine implements port.Engine {
     const late = pause(this.#parts.clock, CLOSE_MS);
     await Promise.race([this.#locks.close(), late]);
     await Promise.race([Promise.all([...this.#queues.values(), ...this.#formers].map((queue) => queue.close())), late]);
-    await Promise.race([this.#parts.signals.close(), late]);
+    await Promise.race([this.#parts.signals.close?.(), late]);
     this.#parts.wire.close();
   }
 
@@ -299,14 +290,6 @@ export class RedisEngine implements port.Engine {
   #checkOpen(): void {
     if (this.#closing !== undefined) throw new Closed();
   }
-}
-
-function refusedQueue(queue: string): port.SubmitResult {
-  return { ok: false, error: new QueueMissing(queue) };
-}
-
-function sameNames(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((name, index) => name === b[index]);
 }
 
 /** With a queue that is deleted its leases are lost. */

@@ -5,10 +5,10 @@ import { loadRedis } from "./client-library.ts";
 import { openClient } from "./connection.ts";
 import { RedisEngine } from "./engine.ts";
 import {
-  checkPrefix,
   checkRedisOptions,
   checkStoreOptions,
   parseRedisUrl,
+  type Prefixed,
   type RedisOptions,
   type StoreOptions,
 } from "./options.ts";
@@ -24,39 +24,41 @@ export type { ClusterClient, PlainClient, RedisClient, SentinelClient } from "./
 
 /** Any number of processes on any number of machines, with nothing to run but Redis or Valkey. */
 export async function redisEngine(options: RedisOptions): Promise<Engine> {
-  const prefix = checkPrefix(checkRedisOptions(options).prefix);
-  return await openEngine(new Wire(await openClient(options), true), prefix, options.wake);
+  const checked = checkRedisOptions(options);
+  return await openEngine(new Wire(await openClient(checked), true), checked);
 }
 
 /** On a client that the application has connected, and keeps: closing the engine leaves it open. For a server, a cluster or sentinels. */
 export async function redisEngineOn(client: RedisClient, options: StoreOptions = {}): Promise<Engine> {
-  const prefix = checkPrefix(checkStoreOptions(options).prefix);
-  return await openEngine(new Wire(client, false), prefix, options.wake);
+  const checked = checkStoreOptions(options);
+  return await openEngine(new Wire(client, false), checked);
 }
 
 /** `redis://user:password@host:6379/0?prefix=baton`. */
 export async function openRedisUrl(url: string, wake?: Wake): Promise<Engine> {
-  return await redisEngine({ ...parseRedisUrl(url), ...(wake === undefined ? {} : { wake }) });
+  return await redisEngine({ ...parseRedisUrl(url), wake });
 }
 
 /** Wakes for a store of another kind, over a client of its own, which connects in the background. */
 export function openRedisWakeUrl(url: string): WakeAdapter {
-  const parsed = parseRedisUrl(url);
-  const prefix = checkPrefix(parsed.prefix);
-  return lazyWake("redis", async (signal) => new RedisWake(new Wire(await openClient(parsed, signal), true), prefix));
+  const checked = checkRedisOptions(parseRedisUrl(url));
+  return lazyWake("redis", async (signal) => await ownWake(checked, signal));
 }
 
 /** Wakes for a store of another kind, over a client of the application's, which stays open, or over one of its own. */
 export async function redisWake(client: RedisClient | string, options: StoreOptions = {}): Promise<WakeAdapter> {
-  checkStoreOptions(options);
+  const { prefix } = checkStoreOptions(options);
   await loadRedis();
-  if (typeof client !== "string") return new RedisWake(new Wire(client, false), checkPrefix(options.prefix));
+  if (typeof client !== "string") return new RedisWake(new Wire(client, false), prefix);
   const parsed = parseRedisUrl(client);
-  const prefix = checkPrefix(options.prefix ?? parsed.prefix);
-  return new RedisWake(new Wire(await openClient(parsed), true), prefix);
+  return await ownWake(checkRedisOptions({ ...parsed, prefix: options.prefix ?? parsed.prefix }));
 }
 
-async function openEngine(wire: Wire, prefix: string, wake: Wake | undefined): Promise<RedisEngine> {
+async function ownWake(options: RedisOptions & Prefixed, signal?: AbortSignal): Promise<WakeAdapter> {
+  return new RedisWake(new Wire(await openClient(options, signal), true), options.prefix);
+}
+
+async function openEngine(wire: Wire, { prefix, wake }: StoreOptions & Prefixed): Promise<RedisEngine> {
   try {
     await loadRedis();
     refuseUnfit(await serverFacts(wire));

@@ -5,19 +5,7 @@ export interface QueueNames {
   readonly channel: string;
 }
 
-const PARTS = [
-  "keys",
-  "names",
-  "items",
-  "links",
-  "leases",
-  "due",
-  "delayed",
-  "receipts",
-  "expiries",
-  "failures",
-  "dead",
-];
+const PARTS = "keys names items links leases due delayed receipts expiries failures dead".split(" ");
 
 export function queueTag(prefix: string, queue: string): string {
   return `{${prefix}:${queue}}`;

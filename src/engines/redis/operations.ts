@@ -1,7 +1,8 @@
 /** What the program can be asked for, as it wants its arguments: see `lua/main.ts`. */
 import { briefFailure, type Failure } from "../../domain/failure.ts";
 import type { Body, Payload } from "../../domain/payload.ts";
-import type { ClaimRequest, Ending, Renewal, Settlement, Submission } from "../../engine/port.ts";
+import type { Ending, Renewal, Settlement, Submission } from "../../engine/port.ts";
+import { haveSameTerms } from "../../engine/submissions.ts";
 
 /** A text, or bytes as base64: replies are text. */
 export function writeBody(body: Body): { readonly form: string; readonly text: string } {
@@ -18,7 +19,7 @@ export function submitArguments(submissions: readonly Submission[], levels: read
   const groups: Submission[][] = [];
   for (const one of submissions) {
     const group = groups.at(-1);
-    if (group?.[0] !== undefined && haveSameTerms(group[0], one)) group.push(one);
+    if (group?.[0] !== undefined && haveOneForm(group[0], one)) group.push(one);
     else groups.push([one]);
   }
   return groups.flatMap((group) => (group[0] === undefined ? [] : [groupArguments(group[0], group, levels)]));
@@ -48,12 +49,9 @@ function groupArguments(terms: Submission, group: readonly Submission[], levels:
   return args;
 }
 
-const TERMS = ["level", "delayMs", "keepMs", "mode", "keyLimit", "queueLimit"] as const;
-
-function haveSameTerms(one: Submission, other: Submission): boolean {
+function haveOneForm(one: Submission, other: Submission): boolean {
   return (
-    TERMS.every((name) => one[name] === other[name]) &&
-    one.payload.type === other.payload.type &&
+    haveSameTerms(one, other) &&
     typeof one.payload.body === typeof other.payload.body &&
     (one.id === undefined) === (other.id === undefined) &&
     (one.headers === undefined) === (other.headers === undefined)
@@ -113,17 +111,9 @@ function briefOf(failure: Failure): string {
   return JSON.stringify(briefFailure(failure));
 }
 
-export function holdArguments(key: string, worker: string, leaseMs: number, waits: boolean): string[] {
-  return ["hold", key, worker, microseconds(leaseMs), waits ? "1" : "0"];
-}
-
-export function claimArguments({ worker, max, leaseMs, patienceMs, items = 1 }: ClaimRequest): string[] {
-  return ["claim", worker, String(max), microseconds(leaseMs), microseconds(patienceMs), String(items)];
-}
-
 /** Longer than any store lives, and still exact. */
 const LONGEST_US = 4e15;
 
-function microseconds(ms: number): string {
+export function microseconds(ms: number): string {
   return String(Math.min(Math.ceil(ms * 1_000), LONGEST_US));
 }

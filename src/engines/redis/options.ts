@@ -21,6 +21,10 @@ export interface StoreOptions {
   readonly wake?: Wake | undefined;
 }
 
+export interface Prefixed {
+  readonly prefix: string;
+}
+
 const STORE_OPTIONS: OptionNames<StoreOptions> = { prefix: true, wake: true };
 const REDIS_OPTIONS: OptionNames<RedisOptions> = { ...STORE_OPTIONS, url: true, ca: true, cert: true, key: true };
 
@@ -29,20 +33,21 @@ const A_URL = "redis://host:6379/0, or rediss:// for encryption";
 const PARAMETERS = ["prefix", "ca", "cert", "key"];
 
 /** Those of an engine on a client of its own. */
-export function checkRedisOptions(options: RedisOptions): RedisOptions {
+export function checkRedisOptions(options: RedisOptions): RedisOptions & Prefixed {
   const { url } = checkOptions(options, REDIS_OPTIONS);
-  if (typeof url === "string") return options;
-  throw new InvalidInput("url", url, A_URL);
+  if (typeof url !== "string") throw new InvalidInput("url", url, A_URL);
+  return withPrefix(options);
 }
 
 /** Those of an engine on a client of the application's. */
-export function checkStoreOptions(options: StoreOptions): StoreOptions {
-  return checkOptions(options, STORE_OPTIONS);
+export function checkStoreOptions(options: StoreOptions): StoreOptions & Prefixed {
+  return withPrefix(checkOptions(options, STORE_OPTIONS));
 }
 
-export function checkPrefix(prefix = "baton"): string {
-  if (PREFIX.test(prefix)) return prefix;
-  throw new InvalidInput("prefix", prefix, "1 to 32 letters, digits, _ or -");
+function withPrefix<T extends StoreOptions>(options: T): T & Prefixed {
+  const { prefix = "baton" } = options;
+  if (!PREFIX.test(prefix)) throw new InvalidInput("prefix", prefix, "1 to 32 letters, digits, _ or -");
+  return { ...options, prefix };
 }
 
 /** The parameters are ours, the rest is the client's. */

@@ -1,18 +1,16 @@
 /** One queue, as this process sees it: its desk, those who wait for it, and when they look by themselves. */
 import { QueueMissing } from "../../domain/errors.ts";
-import type { Clock, Timer } from "../../domain/clock.ts";
+import type { Timer } from "../../domain/clock.ts";
 import type * as port from "../../engine/port.ts";
 import { HeldLeases } from "../../engine/held-leases.ts";
-import { Claims } from "./claims.ts";
-import type { Wire } from "./client.ts";
 import type { Moment } from "./call.ts";
-import { Desk } from "./desk.ts";
-import { Holds } from "./holds.ts";
+import { Desk, type DeskParts } from "./desk.ts";
 import { queueNames } from "./names.ts";
-import { Outcomes } from "./outcomes.ts";
 import { type Answer, list, type News, number } from "./replies.ts";
 import { readSubmitted } from "./submitted.ts";
-import { pairs, type SignalListener, type Signals } from "./signals.ts";
+import { pairs, type SignalListener } from "./signals.ts";
+import { Waiting } from "./waiting.ts";
+import { claims, HOLDS, OUTCOMES } from "./waits.ts";
 
 /** A signal can be lost, and whoever sleeps is known to the server for 15 s only: this often they look, and say that they still wait. */
 const LOOK_MS = 4_000;
@@ -25,17 +23,13 @@ const NO_ARGUMENTS: readonly string[] = [];
 /** After the subscription failed. */
 const LISTEN_AGAIN_MS = 1_000;
 
-export interface QueueParts {
-  readonly name: string;
+export interface QueueParts extends Pick<DeskParts, "name" | "levels" | "nonce" | "wire" | "clock" | "signals"> {
   readonly prefix: string;
-  readonly levels: readonly string[];
-  readonly nonce: string;
-  readonly wire: Wire;
-  readonly clock: Clock;
-  readonly signals: Signals;
   /** It was deleted, by this handle or another. */
   readonly onMissing: (queue: Queue) => void;
 }
+
+type AnyWaiting = { readonly size: number; look(): void; fail(error: Error): void; close(): void };
 
 export class Queue implements SignalListener {
   readonly levels: readonly string[];
@@ -43,9 +37,9 @@ export class Queue implements SignalListener {
   readonly #parts: QueueParts;
   readonly #channel: string;
   readonly desk: Desk;
-  readonly #claims: Claims;
-  readonly #holds: Holds;
-  readonly #outcomes: Outcomes;
+  readonly #claims: Waiting<port.ClaimRequest, readonly port.Grant[]>;
+  readonly #holds = new Waiting(HOLDS, () => this.desk);
+  readonly #outcomes = new Waiting(OUTCOMES, () => this.desk);
   readonly #held = new HeldLeases();
   #listening: Promise<() => void> | undefined;
   #timer: Timer | undefined;
@@ -54,33 +48,20 @@ export class Queue implements SignalListener {
   #isClosed = false;
 
   constructor(parts: QueueParts) {
-    const { wire, clock, signals, levels } = parts;
+    const { levels } = parts;
     const { keys, channel } = queueNames(parts.prefix, parts.name, levels.length);
     this.#parts = parts;
     this.#channel = channel;
     this.levels = levels;
     this.name = parts.name;
-    this.#claims = new Claims({
-      levels,
-      look: () => this.desk.look(),
-      granted: (request, grants) => {
-        for (const { lease } of grants) this.#held.add(lease, request.lost);
-      },
-    });
+    this.#claims = new Waiting(claims(levels), () => this.desk);
     this.desk = new Desk({
-      wire,
-      clock,
+      ...parts,
       keys,
-      levels,
-      nonce: parts.nonce,
-      publishes: signals.published,
       companions: this.#claims,
       onAnswer: (answer) => this.#answered(answer),
-      queue: parts.name,
       onMissing: (error) => this.#missing(error),
     });
-    this.#holds = new Holds(this.desk);
-    this.#outcomes = new Outcomes(this.desk);
   }
 
   look<T>(what: string, args: readonly string[], read: (result: unknown) => T): Promise<T> {
@@ -97,16 +78,22 @@ export class Queue implements SignalListener {
   }
 
   submit(submissions: readonly port.Submission[]): Promise<readonly port.SubmitResult[]> {
-    const read = (result: unknown, { at }: Moment): readonly port.SubmitResult[] =>
-      readSubmitted(submissions, list(result), at, this.levels);
+    const read = (result: unknown, { at }: Moment): readonly port.SubmitResult[] => {
+      const answers = list(result);
+      return submissions.map((one, index) => readSubmitted(one, answers[index], at, this.levels));
+    };
     return this.desk.ask("a submission", NO_ARGUMENTS, read, { entries: submissions.length, grows: true, submissions });
   }
 
-  claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
+  async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
     this.#listen().catch(() => undefined);
-    const claim = this.#claims.wait(request);
-    if (!this.#parts.signals.published) claim.then(this.#leaveSoon, this.#leaveSoon);
-    return claim;
+    try {
+      const grants = await this.#claims.wait(request);
+      for (const { lease } of grants) this.#held.add(lease, request.lost);
+      return grants;
+    } finally {
+      this.#leaveSoon();
+    }
   }
 
   async hold(request: port.HoldRequest): Promise<port.Lease | undefined> {
@@ -123,7 +110,7 @@ export class Queue implements SignalListener {
     try {
       return await this.#outcomes.wait(request);
     } finally {
-      if (!this.#parts.signals.published) this.#leaveSoon();
+      this.#leaveSoon();
     }
   }
 
@@ -187,7 +174,7 @@ export class Queue implements SignalListener {
 
   #answered({ dueInUs, news }: Answer): void {
     const { signals, name } = this.#parts;
-    signals.tell(name, news);
+    signals.tell?.(name, news);
     this.hear(signals.published ? { left: news.left } : news);
     this.#wakeIn(dueInUs);
   }
@@ -210,8 +197,8 @@ export class Queue implements SignalListener {
   }
 
   /** Channels of Redis itself are listened to for good; of another carrier's no more than is needed. */
-  readonly #leaveSoon = (): void => {
-    if (this.#leaving !== undefined || this.#isClosed || this.#anyWaits) return;
+  #leaveSoon(): void {
+    if (this.#parts.signals.published || this.#leaving !== undefined || this.#isClosed || this.#anyWaits) return;
     this.#leaving = this.#parts.clock.setTimer(IDLE_MS, () => {
       this.#leaving = undefined;
       if (this.#anyWaits || this.#isClosed) return;
@@ -220,13 +207,13 @@ export class Queue implements SignalListener {
       this.#listening?.then((stop) => stop()).catch(() => undefined);
       this.#listening = undefined;
     });
-  };
+  }
 
   get #lookMs(): number {
     return this.#parts.signals.hears ? LOOK_MS : DEAF_LOOK_MS;
   }
 
-  get #waiting(): readonly (Claims | Holds | Outcomes)[] {
+  get #waiting(): readonly AnyWaiting[] {
     return [this.#claims, this.#holds, this.#outcomes];
   }
 

@@ -73,14 +73,12 @@ export class RedisRegister implements Register {
   }
 
   async #listen(channel: string, heard: () => void): Promise<{ stop(): void }> {
-    const listener = (): void => heard();
     try {
-      const silence = await this.#wire.listen(channel, listener);
-      const forget = this.#wire.onMissed(listener);
+      // A function of its own for each: one that listens twice is told twice.
+      const listener = (): void => heard();
+      const silence = await this.#wire.listen(channel, listener, listener);
       const stop = (): void => {
-        if (!this.#stops.delete(stop)) return;
-        forget();
-        silence();
+        if (this.#stops.delete(stop)) silence();
       };
       this.#stops.add(stop);
       return { stop };

@@ -25,16 +25,17 @@ export interface SignalListener {
 }
 
 export interface Signals {
-  /** The program publishes; `tell` has nothing to do. */
+  /** The program publishes. */
   readonly published: boolean;
   /** Whether signals arrive, as far as one can know. Otherwise those who wait look by themselves more often. */
   readonly hears: boolean;
   /** Resolves when signals surely arrive, through reconnects too. */
   listen(queue: string, channel: string, listener: SignalListener): Promise<() => void>;
-  tell(queue: string, news: News): void;
-  /** What an operator should know of it. */
-  check(): Promise<readonly Finding[]>;
-  close(): Promise<void>;
+  /** Where the program does not publish them. */
+  tell?(queue: string, news: News): void;
+  /** What an operator should know of it beside the server. */
+  check?(): Promise<readonly Finding[]>;
+  close?(): Promise<void>;
 }
 
 /** By the publish and subscribe of Redis itself, in the slot of the queue. */
@@ -49,24 +50,12 @@ export class RedisSignals implements Signals {
   }
 
   async listen(_queue: string, channel: string, listener: SignalListener): Promise<() => void> {
-    const stop = await this.#wire.listen(channel, (message) => hear(message, listener));
-    const forget = this.#wire.onMissed(() => listener.missed());
-    return () => {
-      forget();
-      stop();
-    };
+    return await this.#wire.listen(
+      channel,
+      (message) => hear(message, listener),
+      () => listener.missed(),
+    );
   }
-
-  tell(): void {
-    // The program has.
-  }
-
-  /** The check of the server says it all. */
-  async check(): Promise<readonly Finding[]> {
-    return [];
-  }
-
-  async close(): Promise<void> {}
 }
 
 /** The first character says what it is about: see the end of `lua/main.ts`. */

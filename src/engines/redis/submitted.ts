@@ -1,22 +1,17 @@
 /** What became of submissions, as the port says it. */
-import { type BatonError, InvalidInput, KeyBusy, KeyFull, QueueFull } from "../../domain/errors.ts";
 import type { Submission, SubmitResult } from "../../engine/port.ts";
+import { refusalOf } from "../../engine/submissions.ts";
 import { levelOf, list, milliseconds, text, texts } from "./replies.ts";
 
 const NOTHING: readonly string[] = [];
 
-export function readSubmitted(
-  submissions: readonly Submission[],
-  answers: readonly unknown[],
-  at: number,
-  levels: readonly string[],
-): readonly SubmitResult[] {
-  return submissions.map((submission, index) => resultOf(submission, answers[index], at, levels));
-}
-
 /** A number: accepted. A list begins with what else it is. */
-function resultOf(submission: Submission, answer: unknown, now: number, levels: readonly string[]): SubmitResult {
-  const { queue, key, level } = submission;
+export function readSubmitted(
+  submission: Submission,
+  answer: unknown,
+  now: number,
+  levels: readonly string[],
+): SubmitResult {
   if (typeof answer === "string") return accepted(submission, answer, now, NOTHING);
   const [mark, ...rest] = list(answer);
   switch (mark) {
@@ -28,20 +23,15 @@ function resultOf(submission: Submission, answer: unknown, now: number, levels: 
       return { ok: true, accepted: { ...found, duplicate: true, replaced: NOTHING } };
     }
     case "KEY_BUSY":
-      return refused(new KeyBusy(queue, key));
     case "KEY_FULL":
-      return refused(new KeyFull(queue, key, submission.keyLimit));
     case "QUEUE_FULL":
-      return refused(new QueueFull(queue, submission.queueLimit));
+    case "LEVEL":
+      return { ok: false, error: refusalOf(submission, mark, levels) };
     default:
-      return refused(new InvalidInput("level", level, `one of ${levels.join(", ")}`));
+      throw new TypeError("Redis answered to a submission with something else than what became of it.");
   }
 }
 
 function accepted({ id, key, level }: Submission, seq: string, at: number, replaced: readonly string[]): SubmitResult {
   return { ok: true, accepted: { id: id ?? `@${seq}`, key, level, at, duplicate: false, replaced } };
-}
-
-function refused(error: BatonError): SubmitResult {
-  return { ok: false, error };
 }

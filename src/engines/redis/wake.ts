@@ -48,14 +48,12 @@ export class RedisWake implements WakeAdapter {
     channel: string,
     heard: (text: string) => void,
     missed: () => void,
-    deaf: () => void = () => undefined,
+    deaf?: () => void,
   ): Promise<() => Promise<void>> {
-    const silence = await explained(this.#wire.listen(this.#channel(channel), heard), "listening for wakes");
-    const forgets = [this.#wire.onMissed(missed), this.#wire.onDeaf(deaf)];
+    const listening = this.#wire.listen(this.#channel(channel), heard, missed, deaf);
+    const silence = await explained(listening, "listening for wakes");
     const stop = (): void => {
-      if (!this.#stops.delete(stop)) return;
-      for (const forget of forgets) forget();
-      silence();
+      if (this.#stops.delete(stop)) silence();
     };
     this.#stops.add(stop);
     return async () => {

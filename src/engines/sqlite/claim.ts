@@ -3,7 +3,7 @@ import { expire } from "./due.ts";
 import { assignedId } from "./assigned-id.ts";
 import type { ItemRow } from "./items.ts";
 import { type KeyRow, LEASED, READY } from "./key-row.ts";
-import type { BehindTuple, GrantTuple, Requests } from "./messages.ts";
+import type { GrantTuple, ItemTuple, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 import { integer, type Row, type Statement, type Sql } from "./rows.ts";
 import type { QueueRow } from "./queue-table.ts";
@@ -67,18 +67,16 @@ export class Claims {
     if (item === undefined) throw new Error(`Key ${key.id} is ready without an item.`);
     key.granting = item;
     lease(tx, key, request.worker, request.leaseMs);
-    const mayLead = request.items > 1 && item.attempt + key.attempt === 0 && key.alone === 0;
-    const behind = mayLead ? line.cover(key, request.items - 1) : [];
+    const { items: most = 1 } = request;
+    const mayLead = most > 1 && item.attempt + key.attempt === 0 && key.alone === 0;
+    const behind = mayLead ? line.cover(key, most - 1) : [];
     key.attempt += 1;
-    key.waiting -= 1;
     queue.running += 1;
-    tx.count(queue, key.level, -1);
+    tx.count(queue, key, key.level, -1);
     tx.keys.save(key);
-    const id = item.id ?? assignedId(key.head);
-    const { type, body, headers, submitted, losses } = item;
     const attempt = item.attempt + key.attempt;
-    const only = [key.id, key.name, key.fence, id, key.level, type, body, headers, submitted, attempt] as const;
-    return behind.length + losses === 0 ? only : [...only, losses, behind.map(behindTuple)];
+    const more = behind.length === 0 ? undefined : behind.map(itemTuple);
+    return [key.id, key.name, key.fence, key.level, attempt, item.losses, more, ...itemTuple(item)];
   }
 
   #chooser(queue: QueueRow): LevelChooser {
@@ -151,7 +149,7 @@ function lease(tx: Transaction, key: KeyRow, worker: string, leaseMs: number): v
   key.cancel = false;
 }
 
-function behindTuple({ seq, id, type, body, headers, submitted }: ItemRow): BehindTuple {
+function itemTuple({ seq, id, type, body, headers, submitted }: ItemRow): ItemTuple {
   return [id ?? assignedId(seq), type, body, headers, submitted];
 }
 

@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import { accessSync, constants, type Stats, statSync } from "node:fs";
+import { accessSync, constants, existsSync, type Stats, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { systemClock } from "../../domain/clock.ts";
 import { OutcomeUnknown } from "../../domain/errors.ts";
@@ -13,7 +13,7 @@ import {
   sqliteCode,
   StoreFailure,
 } from "./failure.ts";
-import { assertKnown, migrate } from "./schema.ts";
+import { isCurrent, makeStore } from "./schema.ts";
 
 /** `full` survives power loss; `normal` a crash of every process; `off` is for tests. */
 export type Synchronous = "full" | "normal" | "off";
@@ -44,8 +44,8 @@ export function openDatabase(file: string, synchronous: Synchronous): DatabaseSy
 }
 
 function tryToOpen(file: string, synchronous: Synchronous): DatabaseSync {
-  const found = lookAt(file);
-  if (found !== undefined) assertUsable(file, found);
+  // Where there is no such file, or no way to it, SQLite says which.
+  if (existsSync(file)) assertUsable(file, statSync(file));
   const db = new DatabaseSync(file, { timeout: OPEN_WAIT_MS });
   try {
     const mode = db.prepare("PRAGMA journal_mode = WAL").get()?.["journal_mode"];
@@ -58,7 +58,7 @@ function tryToOpen(file: string, synchronous: Synchronous): DatabaseSync {
     // On macOS an ordinary fsync does not reach the disk.
     db.exec(`PRAGMA synchronous = ${synchronous}; PRAGMA fullfsync = 1; PRAGMA cache_size = -${CACHE_KIB};`);
     db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}; PRAGMA temp_store = memory;`);
-    migrate(db, file);
+    makeStore(db, file);
     // From here on we wait for the lock ourselves, in finer steps than SQLite does.
     db.exec("PRAGMA busy_timeout = 0");
     return db;
@@ -106,15 +106,6 @@ export function emptyLog(db: DatabaseSync): boolean {
   }
 }
 
-/** Undefined: there is no such file, or no way to it; SQLite says which. */
-function lookAt(file: string): Stats | undefined {
-  try {
-    return statSync(file);
-  } catch {
-    return undefined;
-  }
-}
-
 function assertUsable(file: string, found: Stats): void {
   if (found.isDirectory()) {
     throw new StoreFailure("STORE_UNAVAILABLE", `${file} is a folder. Nothing was changed. Name a file in it.`);
@@ -146,10 +137,10 @@ function assertRecognised(file: string): void {
   try {
     // One look at one moment: between two, another process may have made of an empty file a store.
     db.exec("BEGIN");
-    assertKnown(db, file);
+    isCurrent(db, file);
   } catch (error) {
     const code = sqliteCode(error);
-    // A crash left something behind that must be repaired before it can be read. The migration looks again.
+    // A crash left something behind that must be repaired before it can be read. `makeStore` looks again.
     if (code !== SQLITE_READONLY && code !== SQLITE_CANTOPEN) throw error;
   } finally {
     db.close();

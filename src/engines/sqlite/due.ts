@@ -1,8 +1,8 @@
 import type { Instant } from "../../domain/clock.ts";
 import { lostAttempt } from "../../engine/attempts.ts";
-import { type KeyRow, READY } from "./key-row.ts";
+import { BLOCKED, type KeyRow, LEASED, READY } from "./key-row.ts";
 import type { Parts } from "./parts.ts";
-import { integer, optionalInteger, type Row, type Statement, type Sql } from "./rows.ts";
+import { integer, optionalInteger, type Row, type Sql } from "./rows.ts";
 import { uncover } from "./run.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -14,28 +14,10 @@ const KEPT_MS = 250;
 
 /** Everything that happens because time passes: leases run out, back-offs end, delayed items arrive. */
 export class DueDates {
-  readonly #nextLeased: Statement;
-  readonly #nextBlocked: Statement;
-  readonly #expired: Statement;
-  readonly #unblocked: Statement;
-  readonly #nextKept: Statement;
-  readonly #keptInVain: Statement;
-  readonly #ofAnotherBoot: Statement;
+  readonly #statements: ReturnType<typeof prepare>;
 
   constructor(sql: Sql) {
-    this.#nextLeased = sql("SELECT at FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 ORDER BY at LIMIT 1");
-    this.#nextBlocked = sql("SELECT at FROM key INDEXED BY key_due WHERE state >= 2 AND state = 3 ORDER BY at LIMIT 1");
-    this.#expired = sql(
-      `SELECT id FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
-    );
-    this.#unblocked = sql(
-      `SELECT id FROM key INDEXED BY key_due WHERE state >= 2 AND state = 3 AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`,
-    );
-    this.#nextKept = sql("SELECT min(at), max(at) FROM key INDEXED BY key_wanted WHERE wanted = 1 AND state < 2");
-    this.#keptInVain = sql(
-      `SELECT id FROM key INDEXED BY key_wanted WHERE wanted = 1 AND state < 2 AND (at <= ? OR at > ?) LIMIT ${AT_A_TIME}`,
-    );
-    this.#ofAnotherBoot = sql("UPDATE key SET at = 0 WHERE state >= 2 AND state = 2 AND granted > ?");
+    this.#statements = prepare(sql);
   }
 
   /**
@@ -43,26 +25,29 @@ export class DueDates {
    * belongs to an earlier boot and has ended.
    */
   endLeasesOfAnotherBoot(monotonic: number): void {
-    this.#ofAnotherBoot.run(Math.ceil(monotonic));
+    this.#statements.ofAnotherBoot.run(Math.ceil(monotonic));
   }
 
   /** How long until something is due; 0 if it is already; Infinity if nothing will be. */
   waitMs(parts: Parts, now: Instant): number {
-    const leased = optionalInteger(this.#nextLeased.get() ?? [null], 0);
-    const blocked = optionalInteger(this.#nextBlocked.get() ?? [null], 0);
     const delayed = parts.items.nextDelayed();
     const wait = Math.min(
-      leased === undefined ? Infinity : leased - Math.floor(now.monotonic),
-      blocked === undefined ? Infinity : blocked - Math.floor(now.wall),
+      this.#nextOf(LEASED) - Math.floor(now.monotonic),
+      this.#nextOf(BLOCKED) - Math.floor(now.wall),
       delayed === undefined ? Infinity : delayed - Math.floor(now.wall),
       this.#keptMs(Math.floor(now.monotonic)),
     );
     return Math.max(0, wait);
   }
 
+  #nextOf(state: number): number {
+    const row = this.#statements.next.get(state);
+    return row === undefined ? Infinity : integer(row, 0);
+  }
+
   /** Until the first key that is kept for a hold is not any longer. */
   #keptMs(monotonic: number): number {
-    const row = this.#nextKept.get() ?? [null, null];
+    const row = this.#statements.nextKept.get() ?? [null, null];
     const first = optionalInteger(row, 0);
     const last = optionalInteger(row, 1);
     if (first === undefined || last === undefined) return Infinity;
@@ -84,10 +69,10 @@ export class DueDates {
       tx.countDelayed(queue, key, -1);
       line.arrive(queue, key, seq, item.level, front);
     }
-    for (const key of keysOf(parts, this.#unblocked.all(tx.wall))) line.unblock(key);
-    for (const key of keysOf(parts, this.#expired.all(tx.monotonic))) expire(parts, key);
+    for (const key of keysOf(parts, this.#statements.due.all(BLOCKED, tx.wall))) line.unblock(key);
+    for (const key of keysOf(parts, this.#statements.due.all(LEASED, tx.monotonic))) expire(parts, key);
     // Longer than anything is kept: by the clock of an earlier boot.
-    for (const key of keysOf(parts, this.#keptInVain.all(tx.monotonic, tx.monotonic + KEPT_MS))) {
+    for (const key of keysOf(parts, this.#statements.keptInVain.all(tx.monotonic, tx.monotonic + KEPT_MS))) {
       key.wanted = false;
       tx.keys.save(key);
       if (key.state === READY) tx.opened.push(key);
@@ -133,7 +118,20 @@ export function endLease(parts: Parts, key: KeyRow): void {
     endings.endHead(queue, key, { state: "cancelled" });
     return line.promote(key);
   }
-  tx.count(queue, key.level, 1);
-  key.waiting += 1;
+  tx.count(queue, key, key.level, 1);
   line.resume(key);
+}
+
+/** That the state is at least 2 says that the index has the row. */
+const DUE = "FROM key INDEXED BY key_due WHERE state >= 2 AND state = ?";
+const KEPT = "FROM key INDEXED BY key_wanted WHERE wanted = 1 AND state < 2";
+
+function prepare(sql: Sql) {
+  return {
+    next: sql(`SELECT at ${DUE} ORDER BY at LIMIT 1`),
+    due: sql(`SELECT id ${DUE} AND at <= ? ORDER BY at LIMIT ${AT_A_TIME}`),
+    nextKept: sql(`SELECT min(at), max(at) ${KEPT}`),
+    keptInVain: sql(`SELECT id ${KEPT} AND (at <= ? OR at > ?) LIMIT ${AT_A_TIME}`),
+    ofAnotherBoot: sql("UPDATE key SET at = 0 WHERE state >= 2 AND state = 2 AND granted > ?"),
+  };
 }

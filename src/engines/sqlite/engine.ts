@@ -3,11 +3,22 @@ import { readHeaders } from "../../engine/stored-json.ts";
 import { randomUUID } from "node:crypto";
 import { systemClock } from "../../domain/clock.ts";
 import { InvalidInput, LevelsDiffer, QueueNotEmpty } from "../../domain/errors.ts";
+import { areSame } from "../../domain/level.ts";
 import type * as port from "../../engine/port.ts";
 import { locksOnRegister } from "../../locks/locks-on-register.ts";
 import type { Locks } from "../../locks/port.ts";
 import type { Register } from "../../locks/register.ts";
-import type { BehindTuple, EndedEntry, Granted, LeaseTuple, SettleTuple, ThreadData } from "./messages.ts";
+import type {
+  EndedEntry,
+  Granted,
+  GrantTuple,
+  ItemTuple,
+  LeaseTuple,
+  Replies,
+  Requests,
+  SettleTuple,
+  ThreadData,
+} from "./messages.ts";
 import type { Wake } from "../../wake/wake.ts";
 import { ForeignOutside } from "./foreign-outside.ts";
 import { type Outside, OwnOutside } from "./outside.ts";
@@ -50,7 +61,7 @@ export class SqliteEngine implements port.Engine {
 
   async declare({ queue, levels }: port.DeclareRequest): Promise<port.QueueDeclaration> {
     const declaration = await this.#store.call("declare", { queue, levels });
-    if (levels !== undefined && !sameNames(levels, declaration.levels))
+    if (levels !== undefined && !areSame(levels, declaration.levels))
       throw new LevelsDiffer(queue, declaration.levels, levels);
     return declaration;
   }
@@ -60,12 +71,10 @@ export class SqliteEngine implements port.Engine {
   }
 
   async claim(request: port.ClaimRequest): Promise<readonly port.Grant[]> {
-    const { queue, worker, max, leaseMs, patienceMs, signal, lost, items = 1 } = request;
+    const { signal, lost, ...wish } = request;
+    const { queue } = wish;
     if (signal.aborted) return [];
-    const granted = await this.#outside.asleep(queue, true, () => {
-      const { number, reply } = this.#store.start("claim", { queue, worker, max, leaseMs, patienceMs, items });
-      return this.#abandonable(number, reply, signal);
-    });
+    const granted = await this.#wait("claim", wish, signal, this.#outside.asleep?.(queue, true));
     return granted.grants.map((tuple) => {
       const grant = toGrant(queue, granted, tuple);
       this.#outside.held.add(grant.lease, lost);
@@ -74,27 +83,24 @@ export class SqliteEngine implements port.Engine {
   }
 
   async hold({ signal, lost, ...request }: port.HoldRequest): Promise<port.Lease | undefined> {
-    const held = await this.#outside.asleep(request.queue, false, () => {
-      const { number, reply } = this.#store.start("hold", { ...request, waits: !signal.aborted });
-      return this.#abandonable(number, reply, signal);
-    });
+    const wish = { ...request, waits: !signal.aborted };
+    const held = await this.#wait("hold", wish, signal, this.#outside.asleep?.(request.queue, false));
     if (held === undefined) return undefined;
-    const { wall, monotonic, keyId, fence } = held;
+    const { since, keyId, fence } = held;
     const { queue, key } = request;
-    const lease: port.Lease = { queue, key, fence, since: { wall, monotonic }, handle: keyId };
+    const lease: port.Lease = { queue, key, fence, since, handle: keyId };
     this.#outside.held.add(lease, lost);
     return lease;
   }
 
   async renew(renewals: readonly port.Renewal[]): Promise<readonly port.RenewResult[]> {
-    const { wall, monotonic, results } = await this.#store.call(
+    const { since, results } = await this.#store.call(
       "renew",
       renewals.map(
         ({ lease, leaseMs, progress, ended }) =>
           [leaseTuple(lease), leaseMs, progress, ended?.map(endedEntry)] as const,
       ),
     );
-    const since = { wall, monotonic };
     return results.map((result, index) => {
       if (result !== "lost") return { ok: true, since, cancelRequested: result === "cancel" };
       const lease = renewals[index]?.lease;
@@ -118,10 +124,7 @@ export class SqliteEngine implements port.Engine {
 
   async outcome({ queue, id, signal }: port.OutcomeRequest): Promise<port.Outcome | undefined> {
     if (signal.aborted) return undefined;
-    return await this.#outside.awaiting(queue, id, () => {
-      const { number, reply } = this.#store.start("outcome", { queue, id });
-      return this.#abandonable(number, reply, signal);
-    });
+    return await this.#wait("outcome", { queue, id }, signal, this.#outside.awaiting?.(queue, id));
   }
 
   cancel({ queue, id }: port.ItemRequest): Promise<port.CancelResult> {
@@ -162,7 +165,7 @@ export class SqliteEngine implements port.Engine {
   }
 
   async check(): Promise<readonly port.Finding[]> {
-    const [store, outside] = await Promise.all([this.#store.call("check", null), this.#outside.check()]);
+    const [store, outside] = await Promise.all([this.#store.call("check", null), this.#outside.check?.() ?? []]);
     return [...store, ...outside];
   }
 
@@ -178,20 +181,27 @@ export class SqliteEngine implements port.Engine {
   async close(): Promise<void> {
     await this.#locks.close();
     await this.#store.close();
-    await this.#outside.close();
+    await this.#outside.close?.();
   }
 
   /** A call that waits is answered early when its signal fires: with whatever it has got by then. */
-  async #abandonable<T>(call: number, reply: Promise<T>, signal: AbortSignal): Promise<T> {
+  async #wait<K extends "claim" | "hold" | "outcome">(
+    kind: K,
+    request: Requests[K],
+    signal: AbortSignal,
+    leave: (() => void) | undefined,
+  ): Promise<Replies[K]> {
+    const { number, reply } = this.#store.start(kind, request);
     const abandon = (): void => {
       // A store that cannot be told has ended, and with it everything that waited.
-      this.#store.call("abandon", { call }).catch(() => undefined);
+      this.#store.call("abandon", { call: number }).catch(() => undefined);
     };
     signal.addEventListener("abort", abandon, { once: true });
     try {
       return await reply;
     } finally {
       signal.removeEventListener("abort", abandon);
+      leave?.();
     }
   }
 }
@@ -206,30 +216,26 @@ function endedEntry(ended: port.EndedItem): EndedEntry {
   return isSimplyDone(ended.ending) ? ended.id : ended;
 }
 
-function toGrant(queue: string, { wall, monotonic, levels }: Granted, grant: Granted["grants"][number]): port.Grant {
-  const [keyId, key, fence, id, rank, type, body, written, submittedAt, attempt, losses = 0, behind = []] = grant;
-  const level = levels[rank] ?? "";
-  const lease = { queue, key, fence, since: { wall, monotonic }, handle: keyId };
-  const item = { id, queue, key, level, payload: { type, body }, ...readHeaders(written), submittedAt, attempt };
+function toGrant(queue: string, { since, levels }: Granted, grant: GrantTuple): port.Grant {
+  const [keyId, key, fence, rank, attempt, losses, behind, ...first] = grant;
+  const of = { queue, key, level: levels[rank] ?? "" };
+  const item = toItem(first, of, attempt);
   return {
-    lease,
+    lease: { queue, key, fence, since, handle: keyId },
     item: losses === 0 ? item : { ...item, losses },
-    ...(behind.length === 0 ? {} : { behind: behind.map((one) => toItem(one, { queue, key, level })) }),
+    ...(behind === undefined ? {} : { behind: behind.map((one) => toItem(one, of, 1)) }),
   };
 }
 
 function toItem(
-  [id, type, body, written, submittedAt]: BehindTuple,
+  [id, type, body, written, submittedAt]: ItemTuple,
   of: Pick<port.Item, "queue" | "key" | "level">,
+  attempt: number,
 ): port.Item {
-  return { id, ...of, payload: { type, body }, ...readHeaders(written), submittedAt, attempt: 1 };
+  return { id, ...of, payload: { type, body }, ...readHeaders(written), submittedAt, attempt };
 }
 
 function leaseTuple({ handle, fence }: port.Lease): LeaseTuple {
   if (typeof handle !== "number") throw new InvalidInput("lease", handle, "a lease that this engine gave");
   return [handle, fence];
-}
-
-function sameNames(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((name, index) => name === b[index]);
 }

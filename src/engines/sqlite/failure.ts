@@ -22,7 +22,7 @@ export function sqliteCode(error: unknown): number | undefined {
 
 /** The whole store failed, not one call: there is no use in trying the others. */
 export function isOfTheStore(error: unknown): boolean {
-  return error instanceof StoreFailure || MEANINGS.has(sqliteCode(error));
+  return error instanceof StoreFailure || meaningOf(error) !== undefined;
 }
 
 type Meaning = readonly [code: ErrorCode, tell: (file: string, said: string) => string];
@@ -42,44 +42,37 @@ const OTHER: Meaning = [
   (file, said) => `The store ${file} failed: ${said}. Nothing of this call was stored.`,
 ];
 /** What they mean, by number, never by text. With these the whole store failed. */
-const MEANINGS: ReadonlyMap<number | undefined, Meaning> = new Map<number, Meaning>([
-  [SQLITE_BUSY, LOCKED],
-  [SQLITE_LOCKED, LOCKED],
-  [SQLITE_CORRUPT, CORRUPT],
-  [SQLITE_NOTADB, CORRUPT],
-  [
-    SQLITE_FULL,
-    [
-      "STORE_FULL",
-      (file) =>
-        `The disk of ${file} is full. Nothing of this call was stored; what was accepted before is safe. Free some space and try again.`,
-    ],
+const MEANINGS: Readonly<Record<number, Meaning>> = {
+  [SQLITE_BUSY]: LOCKED,
+  [SQLITE_LOCKED]: LOCKED,
+  [SQLITE_CORRUPT]: CORRUPT,
+  [SQLITE_NOTADB]: CORRUPT,
+  [SQLITE_FULL]: [
+    "STORE_FULL",
+    (file) =>
+      `The disk of ${file} is full. Nothing of this call was stored; what was accepted before is safe. Free some space and try again.`,
   ],
-  [
-    SQLITE_READONLY,
-    [
-      "STORE_READ_ONLY",
-      (file) => `${file} cannot be written. Nothing was changed. Check the permissions of the file and of its folder.`,
-    ],
+  [SQLITE_READONLY]: [
+    "STORE_READ_ONLY",
+    (file) => `${file} cannot be written. Nothing was changed. Check the permissions of the file and of its folder.`,
   ],
-  [
-    SQLITE_CANTOPEN,
-    [
-      "STORE_UNAVAILABLE",
-      (file) => `${file} cannot be opened. Nothing was changed. Check that its folder exists and may be written.`,
-    ],
+  [SQLITE_CANTOPEN]: [
+    "STORE_UNAVAILABLE",
+    (file) => `${file} cannot be opened. Nothing was changed. Check that its folder exists and may be written.`,
   ],
-  [
-    SQLITE_IOERR,
-    [
-      "STORE_UNAVAILABLE",
-      (file, said) => `Reading or writing ${file} failed (${said}). Nothing of this call was stored. Check the disk.`,
-    ],
+  [SQLITE_IOERR]: [
+    "STORE_UNAVAILABLE",
+    (file, said) => `Reading or writing ${file} failed (${said}). Nothing of this call was stored. Check the disk.`,
   ],
-]);
+};
+
+function meaningOf(error: unknown): Meaning | undefined {
+  const code = sqliteCode(error);
+  return code === undefined ? undefined : MEANINGS[code];
+}
 
 export function describeStoreFailure(error: unknown, file: string): StoreFailure {
   if (error instanceof StoreFailure) return error;
-  const [code, tell] = MEANINGS.get(sqliteCode(error)) ?? OTHER;
+  const [code, tell] = meaningOf(error) ?? OTHER;
   return new StoreFailure(code, tell(file, isError(error) ? error.message : String(error)), { cause: error });
 }

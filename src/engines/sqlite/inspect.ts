@@ -7,9 +7,9 @@ import { readType } from "./items.ts";
 import { readFailure } from "../../engine/stored-json.ts";
 import { BLOCKED, IDLE, KEY_COLUMNS, type KeyRow, LEASED, READY, readKey } from "./key-row.ts";
 import type { Requests } from "./messages.ts";
-import type { Operations } from "./operate.ts";
+import { locate, type Operations } from "./operate.ts";
 import type { Parts } from "./parts.ts";
-import { body, integer, optionalText, type Row, type Statement, text } from "./rows.ts";
+import { body, integer, optionalText, type Row, type Sql, text } from "./rows.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
 import type { QueueRow } from "./queue-table.ts";
 
@@ -20,11 +20,7 @@ const MANY_FREE_PAGES = 20_000;
 export class Inspection {
   readonly #parts: Parts;
   readonly #operations: Operations;
-  readonly #queueNames: Statement;
-  readonly #keysAfter: Statement;
-  readonly #leasedAfter: Statement;
-  readonly #deadAfter: Statement;
-  readonly #running: Statement;
+  readonly #statements: ReturnType<typeof prepare>;
   readonly #db: DatabaseSync;
 
   constructor(parts: Parts, operations: Operations) {
@@ -32,21 +28,11 @@ export class Inspection {
     this.#db = db;
     this.#parts = parts;
     this.#operations = operations;
-    this.#queueNames = sql("SELECT name FROM queue ORDER BY name");
-    this.#keysAfter = sql(
-      `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND name > ? AND (state > 0 OR paused = 1 OR delayed > 0) ORDER BY name LIMIT ?`,
-    );
-    this.#leasedAfter = sql(
-      `SELECT ${KEY_COLUMNS} FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 AND queue = ? AND name > ? ORDER BY name LIMIT ?`,
-    );
-    this.#deadAfter = sql(
-      "SELECT seq, key, level, id, type, body, submitted, attempt, failure, at, tried FROM dead WHERE queue = ? AND place > ? ORDER BY place LIMIT ?",
-    );
-    this.#running = sql("SELECT count(*) FROM key WHERE state >= 2 AND state = 2 AND at <= ?");
+    this.#statements = prepare(sql);
   }
 
   queues(request: Requests["queues"]): readonly port.QueueReport[] {
-    const names = this.#queueNames.all().map((row) => text(row, 0));
+    const names = this.#statements.queueNames.all().map((row) => text(row, 0));
     const wanted = request.queue === undefined ? names : names.filter((name) => name === request.queue);
     return wanted.map((name) => {
       const queue = this.#parts.tx.queues.find(name);
@@ -59,7 +45,7 @@ export class Inspection {
 
   keys(request: port.KeyPageRequest, now: Instant): readonly port.KeyReport[] {
     const queue = this.#parts.tx.queues.find(request.queue);
-    const page = request.leased === true ? this.#leasedAfter : this.#keysAfter;
+    const page = request.leased === true ? this.#statements.leasedAfter : this.#statements.keysAfter;
     const rows = page.all(queue.id, request.after ?? "", request.limit);
     return rows.map((row) => this.#keyReport(readKey(row), now));
   }
@@ -68,44 +54,26 @@ export class Inspection {
     const queue = this.#parts.tx.queues.find(request.queue);
     const last = request.after === undefined ? undefined : this.#operations.findDead(queue, request.after);
     const after = last === undefined ? 0 : integer(last, 0);
-    return this.#deadAfter.all(queue.id, after, request.limit).map((row) => readDead(queue, row));
+    return this.#statements.deadAfter.all(queue.id, after, request.limit).map((row) => readDead(queue, row));
   }
 
-  outcome(
-    request: Requests["outcome"],
-    now: Instant,
-  ): { readonly known: boolean; readonly outcome: port.Outcome | undefined } {
+  /** `pending`: whoever asks is told when it has ended. */
+  outcome(request: Requests["outcome"], now: Instant): port.Outcome | "pending" | undefined {
     const queue = this.#parts.tx.queues.find(request.queue);
     const receipt = this.#parts.receipts.get(queue, request.id, now.wall);
-    if (receipt !== undefined) return { known: true, outcome: receipt.outcome };
-    const dead = this.#findDead(request);
-    return { known: false, outcome: dead?.outcome };
+    return receipt === undefined ? this.#findDead(request)?.outcome : (receipt.outcome ?? "pending");
   }
 
   find(request: Requests["find"], now: Instant): port.ItemReport | undefined {
-    const { tx, items, receipts } = this.#parts;
+    const { tx, items } = this.#parts;
     const queue = tx.queues.find(request.queue);
-    const receipt = receipts.get(queue, request.id, now.wall);
-    if (receipt?.outcome !== undefined) {
-      const { outcome } = receipt;
+    const { receipt, outcome, item, key } = locate(this.#parts, queue, request.id, now.wall);
+    if (receipt !== undefined && outcome !== undefined) {
       const level = queue.levels[receipt.level] ?? "";
-      return {
-        id: request.id,
-        key: receipt.key,
-        level,
-        state: outcome.state,
-        attempt: outcome.attempt,
-        submittedAt: receipt.submitted,
-        ...withAttempts(outcome.attempts ?? []),
-        outcome,
-      };
+      return endedReport({ id: request.id, key: receipt.key, level, submittedAt: receipt.submitted }, outcome);
     }
-    const seq = receipts.locate(queue, request.id, now.wall);
-    const item = seq === undefined ? undefined : items.get(seq);
-    const key = item === undefined ? undefined : tx.keys.get(item.key);
-    if (seq === undefined || item === undefined || key?.queue !== queue.id) return this.#findDead(request);
-    // An item that has an id of its own does not answer to the one it would have been given.
-    if ((item.id ?? assignedId(seq)) !== request.id) return undefined;
+    if (item === undefined || key === undefined) return this.#findDead(request);
+    const { seq } = item;
     const isHead = key.head === seq;
     const report: port.ItemReport = {
       id: request.id,
@@ -131,27 +99,20 @@ export class Inspection {
     const findings: port.Finding[] = [
       { severity: "ok", subject: "SQLite", detail: `version ${version}, schema ${SCHEMA_VERSION}` },
       durability(Number(pragma("synchronous")), String(pragma("journal_mode"))),
+      integrity(String(this.#db.prepare("PRAGMA quick_check(1)").get()?.["quick_check"])),
     ];
-    const warn = (subject: string, detail: string, advice: string): void =>
-      void findings.push({ severity: "warning", subject, detail, advice });
-    const damage = this.#db.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
-    const subject = "Integrity";
-    const advice = "Stop all processes, keep a copy of the file, restore a backup.";
-    if (damage === "ok") findings.push({ severity: "ok", subject, detail: "quick check found no damage" });
-    else findings.push({ severity: "error", subject, detail: String(damage), advice });
-    const expired = integer(this.#running.get(Math.floor(now.monotonic)) ?? [0], 0);
+    const severity = "warning";
+    const expired = integer(this.#statements.running.get(Math.floor(now.monotonic)) ?? [0], 0);
     if (expired > 0) {
       const detail = `${expired} lease(s) ran out and nobody took them over`;
-      warn("Leases", detail, "Their workers crashed or were stopped. Start a worker; it takes the keys over at once.");
+      const advice = "Their workers crashed or were stopped. Start a worker; it takes the keys over at once.";
+      findings.push({ severity, subject: "Leases", detail, advice });
     }
     const free = Number(pragma("freelist_count"));
     if (free > MANY_FREE_PAGES) {
       const detail = `${free} of ${String(pragma("page_count"))} pages are free`;
-      warn(
-        "Size",
-        detail,
-        "They are reused. To shrink the file, stop all processes and run VACUUM with the sqlite3 command.",
-      );
+      const advice = "They are reused. To shrink the file, stop all processes and run VACUUM with the sqlite3 command.";
+      findings.push({ severity, subject: "Size", detail, advice });
     }
     return findings;
   }
@@ -160,12 +121,11 @@ export class Inspection {
     const queue = this.#parts.tx.queues.find(name);
     const row = this.#operations.findDead(queue, id);
     if (row === undefined) return undefined;
-    const found = this.#deadAfter.get(queue.id, integer(row, 0) - 1, 1);
+    const found = this.#statements.deadAfter.get(queue.id, integer(row, 0) - 1, 1);
     if (found === undefined) return undefined;
     const { key, level, attempt, submittedAt, failure, at, attempts = [] } = readDead(queue, found);
-    const tried = withAttempts(attempts);
-    const outcome: port.Outcome = { state: "dead", at, attempt, failure, ...tried };
-    return { id, key, level, state: "dead", attempt, submittedAt, ...tried, outcome };
+    const outcome: port.Outcome = { state: "dead", at, attempt, failure, ...withAttempts(attempts) };
+    return endedReport({ id, key, level, submittedAt }, outcome);
   }
 
   #keyReport(key: KeyRow, now: Instant): port.KeyReport {
@@ -203,6 +163,14 @@ function readDead(queue: QueueRow, row: Row): port.DeadReport {
   };
 }
 
+function endedReport(
+  item: Pick<port.ItemReport, "id" | "key" | "level" | "submittedAt">,
+  outcome: port.Outcome,
+): port.ItemReport {
+  const { state, attempt, attempts = [] } = outcome;
+  return { ...item, state, attempt, ...withAttempts(attempts), outcome };
+}
+
 function stateOf(key: KeyRow): port.KeyReport["state"] {
   switch (key.state) {
     case READY:
@@ -218,19 +186,34 @@ function stateOf(key: KeyRow): port.KeyReport["state"] {
   }
 }
 
+function integrity(damage: string): port.Finding {
+  const subject = "Integrity";
+  if (damage === "ok") return { severity: "ok", subject, detail: "quick check found no damage" };
+  const advice = "Stop all processes, keep a copy of the file, restore a backup.";
+  return { severity: "error", subject, detail: damage, advice };
+}
+
 /** SQLite's numbers for `PRAGMA synchronous`. */
 function durability(synchronous: number, journal: string): port.Finding {
   const subject = "Durability";
-  if (synchronous >= 2)
-    return {
-      severity: "ok",
-      subject,
-      detail: `synchronous full, journal ${journal}: accepted items survive power loss`,
-    };
+  const setting = `synchronous ${["off", "normal"][synchronous] ?? "full"}, journal ${journal}`;
+  if (synchronous >= 2) return { severity: "ok", subject, detail: `${setting}: accepted items survive power loss` };
+  const advice = "Leave out ?synchronous=… to get the default, full.";
+  return { severity: "warning", subject, detail: `${setting}: a power loss can lose the last accepted items`, advice };
+}
+
+function prepare(sql: Sql) {
   return {
-    severity: "warning",
-    subject,
-    detail: `synchronous ${synchronous === 1 ? "normal" : "off"}, journal ${journal}: a power loss can lose the last accepted items`,
-    advice: "Leave out ?synchronous=… to get the default, full.",
+    queueNames: sql("SELECT name FROM queue ORDER BY name"),
+    keysAfter: sql(
+      `SELECT ${KEY_COLUMNS} FROM key WHERE queue = ? AND name > ? AND (state > 0 OR paused = 1 OR delayed > 0) ORDER BY name LIMIT ?`,
+    ),
+    leasedAfter: sql(
+      `SELECT ${KEY_COLUMNS} FROM key INDEXED BY key_due WHERE state >= 2 AND state = 2 AND queue = ? AND name > ? ORDER BY name LIMIT ?`,
+    ),
+    deadAfter: sql(
+      "SELECT seq, key, level, id, type, body, submitted, attempt, failure, at, tried FROM dead WHERE queue = ? AND place > ? ORDER BY place LIMIT ?",
+    ),
+    running: sql("SELECT count(*) FROM key WHERE state >= 2 AND state = 2 AND at <= ?"),
   };
 }

@@ -99,9 +99,10 @@ export class Items {
     this.#unlinked.clear();
   }
 
-  remove(seq: number): EndedItem | undefined {
+  remove(seq: number): EndedItem {
     const row = this.#statements.remove.get(seq);
-    return row === undefined ? undefined : readEnded(row);
+    if (row === undefined) throw new Error(`Item ${seq} is not in the store.`);
+    return readEnded(row);
   }
 
   link(seq: number, next: number): void {

@@ -1,5 +1,5 @@
 import { IDLE, KEY_COLUMNS, type KeyRow, newKey, READY, readKey, writeLanes } from "./key-row.ts";
-import type { Sql } from "./rows.ts";
+import type { Row, Sql } from "./rows.ts";
 
 /** Rows kept between transactions. Enough for the keys that are worked on; a backlog does not fill memory. */
 const MOST_CACHED = 10_000;
@@ -30,17 +30,11 @@ export class KeyTable {
   }
 
   find(queue: number, name: string): KeyRow | undefined {
-    const cached = this.#byName.get(`${queue} ${name}`);
-    if (cached !== undefined) return cached.row;
-    const found = this.#statements.byName.get(queue, name);
-    return found === undefined ? undefined : this.#cache(readKey(found), true);
+    return this.#byName.get(`${queue} ${name}`)?.row ?? this.#load(this.#statements.byName.get(queue, name));
   }
 
   get(id: number): KeyRow | undefined {
-    const cached = this.#byId.get(id);
-    if (cached !== undefined) return cached.row;
-    const found = this.#statements.byId.get(id);
-    return found === undefined ? undefined : this.#cache(readKey(found), true);
+    return this.#byId.get(id)?.row ?? this.#load(this.#statements.byId.get(id));
   }
 
   add(id: number, queue: number, name: string): KeyRow {
@@ -145,6 +139,10 @@ export class KeyTable {
       row.alone,
       row.id,
     );
+  }
+
+  #load(found: Row | undefined): KeyRow | undefined {
+    return found === undefined ? undefined : this.#cache(readKey(found), true);
   }
 
   #cache(row: KeyRow, stored: boolean): KeyRow {

@@ -5,7 +5,7 @@ import type { Transaction } from "./transaction.ts";
 
 /**
  * How items stand in line for a key: one is the head, the others wait behind it in a lane per level. Every rule of
- * order (G5, G8) is here. Callers keep `waiting` counts; these functions keep heads, lanes and states.
+ * order (G5, G8) is here. Callers count what leaves it; these functions keep heads, lanes and states.
  */
 export class Line {
   readonly #tx: Transaction;
@@ -18,8 +18,7 @@ export class Line {
 
   /** An item comes to the key: a new one to the back of its lane, one that yielded its place to the front. */
   arrive(queue: QueueRow, key: KeyRow, seq: number, level: number, front: boolean): void {
-    this.#tx.count(queue, level, 1);
-    key.waiting += 1;
+    this.#tx.count(queue, key, level, 1);
     if (key.state === IDLE) {
       this.#makeHead(key, seq, level, 0);
     } else if (key.state !== LEASED && level < key.level) {
@@ -139,8 +138,7 @@ export class Line {
     key.cancel = key.marked.includes(next.seq);
     key.marked = key.marked.filter((seq) => seq !== next.seq);
     key.place = this.#tx.next();
-    key.waiting -= 1;
-    this.#tx.count(queue, key.level, -1);
+    this.#tx.count(queue, key, key.level, -1);
     this.#tx.keys.save(key);
   }
 

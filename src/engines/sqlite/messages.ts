@@ -1,7 +1,10 @@
+import type { Instant } from "../../domain/clock.ts";
 import type { Body } from "../../domain/payload.ts";
 import type * as port from "../../engine/port.ts";
+import type { RefusalCode } from "../../engine/submissions.ts";
 import type { ErrorCode, QueueContents } from "../../domain/errors.ts";
 import type { Cell } from "../../locks/register.ts";
+import type { LostLease } from "../../wake/wake.ts";
 import type { Synchronous } from "./database.ts";
 
 /**
@@ -24,7 +27,7 @@ export interface News {
   /** Queues in which everybody who waits should look. */
   readonly stirred: readonly string[];
   readonly ended: readonly (readonly [queue: string, ids: readonly string[]])[];
-  readonly lost: readonly { readonly queue: string; readonly key: string; readonly fence: number }[];
+  readonly lost: readonly LostLease[];
 }
 
 /** What consecutive submissions usually have in common, sent once for all of them. */
@@ -45,128 +48,108 @@ export type SubmitAnswer = number | port.Accepted | RefusalTuple;
 /** The lease that a renewal or settlement is about. */
 export type LeaseTuple = readonly [keyId: number, fence: number];
 
+export type RenewTuple = readonly [
+  lease: LeaseTuple,
+  leaseMs: number,
+  progress: number | undefined,
+  ended: readonly EndedEntry[] | undefined,
+];
+
 /** Nearly always everything is simply done: then two numbers say it. */
 export type SettleTuple = readonly [...LeaseTuple, ending?: port.Ending | undefined, ended?: readonly EndedEntry[]];
 
 /** The id of what is done without a result, or anything. */
 export type EndedEntry = string | port.EndedItem;
 
-export interface Requests {
-  declare: { readonly queue: string; readonly levels: readonly string[] | undefined };
-  submit: readonly SubmitGroup[];
-  claim: Pick<port.ClaimRequest, "queue" | "worker" | "max" | "leaseMs" | "patienceMs"> & { readonly items: number };
-  hold: Pick<port.HoldRequest, "queue" | "key" | "worker" | "leaseMs"> & { readonly waits: boolean };
-  renew: readonly (readonly [
-    lease: LeaseTuple,
-    leaseMs: number,
-    progress: number | undefined,
-    ended: readonly EndedEntry[] | undefined,
-  ])[];
-  /** Without an ending: done without a result. */
-  settle: readonly SettleTuple[];
-  find: port.ItemRequest;
-  outcome: port.ItemRequest;
-  cancel: port.ItemRequest;
-  pause: port.PauseRequest;
-  deleteQueue: port.DeleteQueueRequest;
-  queues: { readonly queue: string | undefined };
-  keys: port.KeyPageRequest;
-  dead: port.PageRequest;
+export type RefusalTuple = readonly [code: RefusalCode, levels: readonly string[]];
+
+/** Of those behind the first item of a run nothing else has to be said: they are of its key and level, and were never tried. */
+export type GrantTuple = readonly [
+  keyId: number,
+  key: string,
+  fence: number,
+  level: number,
+  attempt: number,
+  losses: number,
+  behind: readonly ItemTuple[] | undefined,
+  ...first: ItemTuple,
+];
+
+export type ItemTuple = readonly [
+  id: string,
+  type: string,
+  body: Body,
+  headers: string | undefined,
+  submittedAt: number,
+];
+
+/** `since` was read before anything was written. */
+export interface Granted {
+  readonly since: Instant;
+  readonly levels: readonly string[];
+  readonly grants: readonly GrantTuple[];
+}
+
+/** What can be asked of the store's thread, and what it answers. */
+interface Calls {
+  declare(request: { readonly queue: string; readonly levels: readonly string[] | undefined }): port.QueueDeclaration;
+  submit(groups: readonly SubmitGroup[]): { readonly at: number; readonly answers: readonly SubmitAnswer[] };
+  claim(request: Omit<port.ClaimRequest, "signal" | "lost">): Granted;
+  hold(
+    request: Pick<port.HoldRequest, "queue" | "key" | "worker" | "leaseMs"> & { readonly waits: boolean },
+  ): { readonly since: Instant; readonly keyId: number; readonly fence: number } | undefined;
+  renew(renewals: readonly RenewTuple[]): {
+    readonly since: Instant;
+    readonly results: readonly ("lost" | "renewed" | "cancel")[];
+  };
+  /** Returns the positions of those that were lost. */
+  settle(settlements: readonly SettleTuple[]): readonly number[];
+  find(request: port.ItemRequest): port.ItemReport | undefined;
+  outcome(request: port.ItemRequest): port.Outcome | undefined;
+  cancel(request: port.ItemRequest): port.CancelResult;
+  pause(request: port.PauseRequest): undefined;
+  /** Returns what is in it, if that is why it was not deleted. */
+  deleteQueue(request: port.DeleteQueueRequest): "deleted" | "missing" | QueueContents;
+  queues(request: { readonly queue: string | undefined }): readonly port.QueueReport[];
+  keys(request: port.KeyPageRequest): readonly port.KeyReport[];
+  dead(request: port.PageRequest): readonly port.DeadReport[];
   /** Without ids: a step of those up to the place that the first step names. */
-  revive: port.ReviveRequest & { readonly upTo: number | undefined };
-  check: null;
-  /** Which of these leases are not current. */
-  lapsed: readonly LeaseTuple[];
+  revive(request: port.ReviveRequest & { readonly upTo: number | undefined }): {
+    readonly revived: number;
+    readonly upTo: number;
+    readonly more: boolean;
+  };
+  check(request: null): readonly port.Finding[];
+  /** Returns the positions of those that are not current. */
+  lapsed(leases: readonly LeaseTuple[]): readonly number[];
   /** How often this connection has looked for ready keys. */
-  looks: null;
-  readCell: { readonly name: string };
-  writeCell: {
+  looks(request: null): number;
+  readCell(request: { readonly name: string }): Cell | undefined;
+  writeCell(request: {
     readonly name: string;
     readonly expected: number;
     readonly value: string | undefined;
     readonly ttlMs: number | undefined;
     readonly tell: readonly string[];
     readonly isQuiet: boolean;
-  };
-  listCells: { readonly prefix: string };
-  /** Waits until the cell is at another version than this; 0 stands for no cell. Undefined: than it is at now. */
-  watchCell: { readonly name: string; readonly version: number | undefined };
+  }): number | undefined;
+  listCells(request: { readonly prefix: string }): readonly Cell[];
+  /**
+   * Waits until the cell is at another version than this; 0 stands for no cell. Undefined: than it is at now. Returns undefined when it was
+   * given up.
+   */
+  watchCell(request: { readonly name: string; readonly version: number | undefined }): number | undefined;
   /** Ends a call that waits with what it has. */
-  abandon: { readonly call: number };
+  abandon(request: { readonly call: number }): undefined;
 }
 
-export type RefusalTuple = readonly [code: "KEY_BUSY" | "KEY_FULL" | "QUEUE_FULL" | "LEVEL" | "QUEUE", detail: string];
+export type Kind = keyof Calls;
+export type Requests = { readonly [K in Kind]: Parameters<Calls[K]>[0] };
+export type Replies = { readonly [K in Kind]: ReturnType<Calls[K]> };
 
-export type GrantTuple = readonly [
-  keyId: number,
-  key: string,
-  fence: number,
-  id: string,
-  level: number,
-  type: string,
-  body: Body,
-  headers: string | undefined,
-  submittedAt: number,
-  attempt: number,
-  losses?: number,
-  behind?: readonly BehindTuple[],
-];
-
-/** An item of a run behind the first: of the same key and level, and never tried. */
-export type BehindTuple = readonly [
-  id: string,
-  type: string,
-  body: Body,
-  headers: string | undefined,
-  submittedAt: number,
-];
-
-/** `monotonic` and `wall` were read before anything was written. */
-export interface Granted {
-  readonly wall: number;
-  readonly monotonic: number;
-  readonly levels: readonly string[];
-  readonly grants: readonly GrantTuple[];
-}
-
-export interface Replies {
-  declare: port.QueueDeclaration;
-  submit: { readonly at: number; readonly answers: readonly SubmitAnswer[] };
-  claim: Granted;
-  hold:
-    | { readonly wall: number; readonly monotonic: number; readonly keyId: number; readonly fence: number }
-    | undefined;
-  renew: {
-    readonly wall: number;
-    readonly monotonic: number;
-    readonly results: readonly ("lost" | "renewed" | "cancel")[];
-  };
-  /** The positions of those that were lost. */
-  settle: readonly number[];
-  find: port.ItemReport | undefined;
-  outcome: port.Outcome | undefined;
-  cancel: port.CancelResult;
-  pause: undefined;
-  /** What is in it, if that is why it was not deleted. */
-  deleteQueue: "deleted" | "missing" | QueueContents;
-  queues: readonly port.QueueReport[];
-  keys: readonly port.KeyReport[];
-  dead: readonly port.DeadReport[];
-  revive: { readonly revived: number; readonly upTo: number; readonly more: boolean };
-  check: readonly port.Finding[];
-  lapsed: readonly number[];
-  looks: number;
-  readCell: Cell | undefined;
-  writeCell: number | undefined;
-  listCells: readonly Cell[];
-  /** Undefined: it was given up. */
-  watchCell: number | undefined;
-  abandon: undefined;
-}
-
-export type Kind = keyof Requests;
-
-export type Call = { [K in Kind]: { readonly call: number; readonly kind: K; readonly request: Requests[K] } }[Kind];
+export type Call<K extends Kind = Kind> = {
+  [P in K]: { readonly call: number; readonly kind: P; readonly request: Requests[P] };
+}[K];
 
 export interface PlainFailure {
   readonly code: ErrorCode;

@@ -1,60 +1,45 @@
 import { DEFAULT_LEVELS } from "../../domain/level.ts";
-import type { CancelResult, PauseRequest, QueueDeclaration, ReviveRequest } from "../../engine/port.ts";
+import type { CancelResult, Outcome, PauseRequest, QueueDeclaration, ReviveRequest } from "../../engine/port.ts";
 import { assignedId, seqOfAssigned } from "./assigned-id.ts";
-import { isRemembered, readType } from "./items.ts";
-import { LEASED, READY, removeHead } from "./key-row.ts";
+import { isRemembered, type ItemRow, readType } from "./items.ts";
+import { type KeyRow, LEASED, READY, removeHead } from "./key-row.ts";
 import type { Replies, Requests } from "./messages.ts";
 import type { Parts } from "./parts.ts";
-import { body, integer, optionalText, type Row, type Statement, text, type Sql } from "./rows.ts";
+import type { ReceiptRow } from "./receipts.ts";
+import { body, integer, optionalText, type Row, text, type Sql } from "./rows.ts";
 import { type QueueRow, texts } from "./queue-table.ts";
 
 const REVIVED_AT_A_TIME = 500;
 
 /** What operators do: declare, cancel, pause, and bring dead letters back. */
 export class Operations {
-  readonly #declare: Statement;
-  readonly #levels: Statement;
-  readonly #deadOf: Statement;
-  readonly #deadBySeq: Statement;
-  readonly #deadById: Statement;
-  readonly #removeDead: Statement;
+  readonly #statements: ReturnType<typeof prepare>;
 
   constructor(sql: Sql) {
-    const columns = "place, seq, key, level, id, type, body, headers, submitted, keep, tried";
-    this.#declare = sql("INSERT INTO queue (name, levels, waiting) VALUES (?, ?, ?) ON CONFLICT DO NOTHING");
-    this.#levels = sql("SELECT levels FROM queue WHERE name = ?");
-    this.#deadOf = sql(
-      `SELECT ${columns} FROM dead WHERE queue = ? AND place <= ? ORDER BY place LIMIT ${REVIVED_AT_A_TIME}`,
-    );
-    this.#deadBySeq = sql(`SELECT ${columns} FROM dead WHERE seq = ? AND queue = ?`);
-    this.#deadById = sql(`SELECT ${columns} FROM dead WHERE queue = ? AND id = ?`);
-    this.#removeDead = sql("DELETE FROM dead WHERE place = ?");
+    this.#statements = prepare(sql);
   }
 
   /** The levels that the store has, whether or not they are those that were asked for: the caller compares. */
   declare(request: Requests["declare"]): QueueDeclaration {
     const levels = request.levels ?? DEFAULT_LEVELS;
-    this.#declare.run(request.queue, JSON.stringify(levels), JSON.stringify(levels.map(() => 0)));
+    this.#statements.declare.run(request.queue, JSON.stringify(levels), JSON.stringify(levels.map(() => 0)));
     return this.declaration(request.queue) ?? { levels };
   }
 
   /** Without the write lock. */
   declaration(queue: string): QueueDeclaration | undefined {
-    const row = this.#levels.get(queue);
+    const row = this.#statements.levels.get(queue);
     return row === undefined ? undefined : { levels: texts(text(row, 0)) };
   }
 
   cancel(parts: Parts, request: Requests["cancel"]): CancelResult {
-    const { tx, items, receipts, line, endings } = parts;
+    const { tx, items, line, endings } = parts;
     const queue = tx.queues.find(request.queue);
-    const receipt = receipts.get(queue, request.id, tx.wall);
-    if (receipt?.outcome !== undefined) return "ended";
-    const seq = receipts.locate(queue, request.id, tx.wall);
-    const item = seq === undefined ? undefined : items.get(seq);
-    const key = item === undefined ? undefined : tx.keys.get(item.key);
-    if (seq === undefined || item === undefined || key === undefined || key.queue !== queue.id) {
-      return seq !== undefined && this.#deadBySeq.get(seq, queue.id) !== undefined ? "ended" : "missing";
-    }
+    const { outcome, item, key } = locate(parts, queue, request.id, tx.wall);
+    if (outcome !== undefined) return "ended";
+    if (item === undefined || key === undefined)
+      return this.findDead(queue, request.id) === undefined ? "missing" : "ended";
+    const { seq } = item;
     const isHead = key.head === seq;
     if (isHead && key.state === LEASED && !key.held) {
       key.cancel = true;
@@ -73,8 +58,7 @@ export class Operations {
       tx.keys.save(key);
       return "cancelled";
     }
-    key.waiting -= 1;
-    tx.count(queue, item.level, -1);
+    tx.count(queue, key, item.level, -1);
     tx.keys.save(key);
     if (!isHead) key.gaps = true;
     else {
@@ -107,7 +91,8 @@ export class Operations {
     parts.items.flush();
     // Those that die from now on have a later place.
     const upTo = request.upTo ?? parts.tx.next();
-    const rows = request.ids === undefined ? this.#deadOf.all(queue.id, upTo) : this.#named(queue, request.ids);
+    const rows =
+      request.ids === undefined ? this.#statements.deadOf.all(queue.id, upTo) : this.#named(queue, request.ids);
     for (const row of rows) this.#reviveOne(parts, queue, row, request.action);
     return { revived: rows.length, upTo, more: request.ids === undefined && rows.length === REVIVED_AT_A_TIME };
   }
@@ -123,8 +108,8 @@ export class Operations {
 
   findDead(queue: QueueRow, id: string): Row | undefined {
     const seq = seqOfAssigned(id);
-    if (seq === undefined) return this.#deadById.get(queue.id, id);
-    const row = this.#deadBySeq.get(seq, queue.id);
+    if (seq === undefined) return this.#statements.deadById.get(queue.id, id);
+    const row = this.#statements.deadBySeq.get(seq, queue.id);
     return row !== undefined && optionalText(row, 4) === undefined ? row : undefined;
   }
 
@@ -134,7 +119,7 @@ export class Operations {
     const keep = integer(row, 9);
     const id = optionalText(row, 4);
     const remembered = id ?? assignedId(seq);
-    this.#removeDead.run(integer(row, 0));
+    this.#statements.removeDead.run(integer(row, 0));
     tx.queues.touch(queue).dead -= 1;
     if (action === "drop") {
       if (isRemembered({ id, keep })) receipts.expire(queue, remembered, tx.wall + keep);
@@ -160,4 +145,36 @@ export class Operations {
     if (isRemembered({ id, keep })) receipts.reopen(queue, remembered);
     line.arrive(queue, key, seq, level, false);
   }
+}
+
+interface Located {
+  readonly receipt?: ReceiptRow | undefined;
+  readonly outcome?: Outcome | undefined;
+  readonly item?: ItemRow;
+  readonly key?: KeyRow;
+}
+
+/** What is known of an id: how its item ended, or the item and its key. Nothing: at most it is a dead letter. */
+export function locate({ tx, items, receipts }: Parts, queue: QueueRow, id: string, wall: number): Located {
+  const receipt = receipts.get(queue, id, wall);
+  const outcome = receipt?.outcome;
+  const seq = receipt?.seq ?? seqOfAssigned(id);
+  const item = seq === undefined || outcome !== undefined ? undefined : items.get(seq);
+  const key = item === undefined ? undefined : tx.keys.get(item.key);
+  // An item that has an id of its own does not answer to the one it would have been given.
+  const isIt = item !== undefined && key?.queue === queue.id && (item.id ?? assignedId(item.seq)) === id;
+  return isIt ? { receipt, outcome, item, key } : { receipt, outcome };
+}
+
+const DEAD = "SELECT place, seq, key, level, id, type, body, headers, submitted, keep, tried FROM dead WHERE";
+
+function prepare(sql: Sql) {
+  return {
+    declare: sql("INSERT INTO queue (name, levels, waiting) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"),
+    levels: sql("SELECT levels FROM queue WHERE name = ?"),
+    deadOf: sql(`${DEAD} queue = ? AND place <= ? ORDER BY place LIMIT ${REVIVED_AT_A_TIME}`),
+    deadBySeq: sql(`${DEAD} seq = ? AND queue = ?`),
+    deadById: sql(`${DEAD} queue = ? AND id = ?`),
+    removeDead: sql("DELETE FROM dead WHERE place = ?"),
+  };
 }

@@ -23,14 +23,13 @@ export interface SqliteSettings {
 }
 
 const SQLITE_OPTIONS: OptionNames<SqliteOptions> = { file: true, synchronous: true, wake: true };
-const LEVELS_OF_SYNC: readonly string[] = ["full", "normal", "off"] satisfies readonly Synchronous[];
+const LEVELS_OF_SYNC: readonly Synchronous[] = ["full", "normal", "off"];
 const PARAMETERS = ["synchronous"];
 const A_FILE = "sqlite: followed by the name of a file, as in sqlite:work.db or sqlite:///var/lib/app/work.db";
 
 export function checkSqliteOptions(options: SqliteOptions): SqliteSettings {
   const { file, synchronous = "full", wake } = checkOptions(options, SQLITE_OPTIONS);
-  if (!isSynchronous(synchronous)) throw new InvalidInput("synchronous", synchronous, LEVELS_OF_SYNC.join(", "));
-  return { file: resolve(checkFile(file, "file")), synchronous, wake };
+  return { file: resolve(checkFile(file, "file")), synchronous: checkSynchronous(synchronous), wake };
 }
 
 export function parseSqliteUrl(url: string): { readonly file: string; readonly synchronous?: Synchronous } {
@@ -39,9 +38,7 @@ export function parseSqliteUrl(url: string): { readonly file: string; readonly s
   const parameters = new URLSearchParams(query);
   checkParameters(parameters.keys(), PARAMETERS);
   const synchronous = parameters.get("synchronous");
-  if (synchronous === null) return { file };
-  if (!isSynchronous(synchronous)) throw new InvalidInput("synchronous", synchronous, LEVELS_OF_SYNC.join(", "));
-  return { file, synchronous };
+  return synchronous === null ? { file } : { file, synchronous: checkSynchronous(synchronous) };
 }
 
 function fileOf(location: string, url: string): string {
@@ -70,6 +67,8 @@ function checkFile(file: string, field: string): string {
   return file;
 }
 
-function isSynchronous(value: string): value is Synchronous {
-  return LEVELS_OF_SYNC.includes(value);
+function checkSynchronous(value: string): Synchronous {
+  const found = LEVELS_OF_SYNC.find((level) => level === value);
+  if (found === undefined) throw new InvalidInput("synchronous", value, LEVELS_OF_SYNC.join(", "));
+  return found;
 }

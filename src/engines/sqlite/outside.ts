@@ -7,13 +7,13 @@ import type { ThreadLink } from "./thread-link.ts";
 export interface Outside {
   /** Leases whose holders are told when they are lost. */
   readonly held: HeldLeases;
-  /** While this waits, somebody here sleeps until the queue has work, or a key to hold. */
-  asleep<T>(queue: string, isClaim: boolean, wait: () => Promise<T>): Promise<T>;
-  /** While this waits, somebody here wants to know how the item ends. */
-  awaiting<T>(queue: string, id: string, wait: () => Promise<T>): Promise<T>;
+  /** From now on somebody here sleeps until the queue has work, or a key to hold. Returns what ends that. */
+  asleep?(queue: string, isClaim: boolean): () => void;
+  /** From now on somebody here wants to know how the item ends. */
+  awaiting?(queue: string, id: string): () => void;
   /** What an operator should know of it. */
-  check(): Promise<readonly Finding[]>;
-  close(): Promise<void>;
+  check?(): Promise<readonly Finding[]>;
+  close?(): Promise<void>;
 }
 
 /**
@@ -39,21 +39,6 @@ export class OwnOutside implements Outside {
     };
     link.onLosses = () => void this.#ask();
   }
-
-  asleep<T>(_queue: string, _isClaim: boolean, wait: () => Promise<T>): Promise<T> {
-    return wait();
-  }
-
-  awaiting<T>(_queue: string, _id: string, wait: () => Promise<T>): Promise<T> {
-    return wait();
-  }
-
-  /** It has no parts that could fail on their own. */
-  async check(): Promise<readonly Finding[]> {
-    return [];
-  }
-
-  async close(): Promise<void> {}
 
   /** One question for many rings; those that come while it is asked lead to one more. */
   async #ask(): Promise<void> {

@@ -60,18 +60,14 @@ export class Endings {
 
   /** Done, cancelled or replaced. */
   end(queue: QueueRow, seq: number, outcome: EndOf): void {
-    const removed = this.#items.remove(seq);
-    if (removed === undefined) throw new Error(`Item ${seq} is not in the store.`);
-    this.#note(queue, seq, removed, 0, outcome);
+    this.#note(queue, seq, this.#items.remove(seq), 0, outcome);
   }
 
   /** The same for the head of a key, whose latest attempts are counted in the key's row. */
   endHead(queue: QueueRow, key: KeyRow, outcome: EndOf): void {
     const { head, granting } = key;
     if (granting !== undefined) this.#items.discard(head);
-    const removed = granting ?? this.#items.remove(head);
-    if (removed === undefined) throw new Error(`Item ${head} is not in the store.`);
-    this.#note(queue, head, removed, key.attempt, outcome);
+    this.#note(queue, head, granting ?? this.#items.remove(head), key.attempt, outcome);
   }
 
   /** An attempt of the head came to nothing: noted with the item, which stays. */

@@ -29,11 +29,11 @@ export class QueueTable {
   }
 
   has(name: string): boolean {
-    return (this.#byName.get(name) ?? this.#load(this.#selectByName.get(name))) !== undefined;
+    return this.#look(name) !== undefined;
   }
 
   find(name: string): QueueRow {
-    const queue = this.#byName.get(name) ?? this.#load(this.#selectByName.get(name));
+    const queue = this.#look(name);
     if (queue === undefined) throw new Error(`Queue ${name} was not declared.`);
     return queue;
   }
@@ -68,6 +68,10 @@ export class QueueTable {
     this.#byName.clear();
     this.#byId.clear();
     this.#dirty.clear();
+  }
+
+  #look(name: string): QueueRow | undefined {
+    return this.#byName.get(name) ?? this.#load(this.#selectByName.get(name));
   }
 
   #load(row: Row | undefined): QueueRow | undefined {

@@ -1,7 +1,7 @@
 import { readAttempts, withAttempts, writeAttempts } from "../../engine/attempts.ts";
 import type { Outcome } from "../../engine/port.ts";
 import { readFailure } from "../../engine/stored-json.ts";
-import { assignedId, seqOfAssigned } from "./assigned-id.ts";
+import { assignedId } from "./assigned-id.ts";
 import type { ItemRow } from "./items.ts";
 import type { QueueRow } from "./queue-table.ts";
 import { body, integer, optionalInteger, optionalText, type Row, text, type Sql } from "./rows.ts";
@@ -64,11 +64,6 @@ export class Receipts {
   /** A few at a time, so that forgetting never holds up the work. */
   forgetExpired(now: number, limit: number): number {
     return this.#statements.forgetExpired.change(now, limit);
-  }
-
-  /** Where an item with this id is, if it has not ended. */
-  locate(queue: QueueRow, id: string, now: number): number | undefined {
-    return this.get(queue, id, now)?.seq ?? seqOfAssigned(id);
   }
 }
 

@@ -6,10 +6,8 @@ import type { ThreadLink } from "./thread-link.ts";
 /** A store that could not be asked is asked again after this. */
 const TRY_AGAIN_MS = 500;
 
-interface Watch {
-  /** The call that waits. */
-  call: number;
-}
+/** With the call that waits. */
+type Watch = { call: number };
 
 /** The cells of the store, as locks see them. A watch is a call that the thread answers when the cell is at another version. */
 export class SqliteRegister implements Register {

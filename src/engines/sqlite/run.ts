@@ -29,8 +29,7 @@ export function uncover({ tx, items, endings }: Parts, key: KeyRow): void {
     // What is gone must not keep a lease from ending.
     if (items.due(seq) === undefined) continue;
     endings.end(queue, seq, { state: "cancelled" });
-    key.waiting -= 1;
-    tx.count(queue, key.level, -1);
+    tx.count(queue, key, key.level, -1);
     key.gaps = true;
   }
   key.covered = 1;
@@ -40,13 +39,6 @@ export function uncover({ tx, items, endings }: Parts, key: KeyRow): void {
 
 const DONE: EndOf = { state: "done" };
 
-export function endOf(ending: EndedItem["ending"]): EndOf {
-  if (ending.type === "cancelled") return { state: "cancelled" };
-  const { result, resultMissing } = ending;
-  if (result === undefined && resultMissing === undefined) return DONE;
-  return {
-    state: "done",
-    ...(result === undefined ? {} : { result }),
-    ...(resultMissing === undefined ? {} : { resultMissing }),
-  };
+export function endOf({ type, ...rest }: EndedItem["ending"]): EndOf {
+  return { state: type, ...rest };
 }

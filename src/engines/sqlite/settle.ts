@@ -57,19 +57,15 @@ function settle(parts: Parts, [keyId, fence, ending = DONE, ended = []]: SettleT
 
 /** The attempt is given back: the item was not tried to its end. One that was counted just now was not begun, and nothing is noted of it. */
 function release(parts: Parts, key: KeyRow, ending: Extract<Ending, { type: "release" }>, isNew: boolean): void {
-  if (!key.cancel && !isNew) note(parts, key, ending);
+  if (!key.cancel && !isNew) parts.endings.note(key, (attempt) => attemptOf(ending, attempt));
   if (!key.cancel || isNew) key.attempt -= 1;
   endLease(parts, key);
 }
 
-function note({ endings }: Parts, key: KeyRow, ending: Extract<Ending, { type: "retry" | "release" }>): void {
-  endings.note(key, (attempt) => attemptOf(ending, attempt));
-}
-
 function retry(parts: Parts, key: KeyRow, ending: Extract<Ending, { type: "retry" }>): void {
-  const { tx, items, line } = parts;
+  const { tx, items, line, endings } = parts;
   const { delayMs, place } = ending;
-  note(parts, key, ending);
+  endings.note(key, (attempt) => attemptOf(ending, attempt));
   const due = delayMs === 0 ? 0 : tx.wall + delayMs;
   if (place === "keep" || due === 0) {
     items.setDue(key.head, due);
@@ -82,7 +78,6 @@ function retry(parts: Parts, key: KeyRow, ending: Extract<Ending, { type: "retry
   items.addDelayed(key.head, key.id, due, true);
   tx.countDelayed(queue, key, 1);
   queue.running -= 1;
-  tx.later.add(queue.id);
   letGo(tx, key);
   line.promote(key);
 }

@@ -7,13 +7,13 @@ import { describeStoreFailure, isOfTheStore, SQLITE_FULL, sqliteCode } from "./f
 import { QueueDeletion } from "./delete-queue.ts";
 import { Inspection } from "./inspect.ts";
 import type { Call, Granted, Kind, News, PlainFailure, Replies, Reply, Requests } from "./messages.ts";
-import { isNews, newsOf } from "./news.ts";
+import { newsOf } from "./news.ts";
 import { Operations } from "./operate.ts";
 import { makeParts, type Parts } from "./parts.ts";
 import { lapsed, renew, settleAll } from "./settle.ts";
 import { SameFile } from "./same-file.ts";
 import { submitGroup } from "./submit.ts";
-import { Waiting } from "./waiting.ts";
+import { Waiting, type WaitingCall } from "./waiting.ts";
 
 /** Receipts, and cells, forgotten in one transaction, at most. */
 const FORGET_AT_A_TIME = 200;
@@ -41,19 +41,10 @@ const READ_ONLY: ReadonlySet<Kind> = new Set<Kind>([
 /** Of those, the ones that show what time has done. Not the check: it warns of leases that nobody took over. */
 const SHOWS_TIME: ReadonlySet<Kind> = new Set<Kind>(["find", "queues", "keys"]);
 
-export interface StoreOptions {
-  /** News are wanted of whatever happens, and not only of lost leases. Default: no. */
-  readonly tellsAll?: boolean;
-  /** Whether the application can begin what is taken for it. Default: always. If not, the store is to be told to look when it can. */
-  readonly isAlive?: () => boolean;
-}
-
 /** What a batch led to. */
 export interface BatchResult {
   readonly replies: readonly Reply[];
-  /** Another process may have somebody asleep who should look. */
-  readonly ring: boolean;
-  /** The same, with what there is to look at. */
+  /** What whoever waits, in this process or another, should hear of. */
   readonly news: readonly News[];
   /** Cells that somebody in another process may wait for. */
   readonly cells: readonly string[];
@@ -76,7 +67,6 @@ export class Store {
   /** Holds that were waited for no longer, whose marks are still in the store. */
   readonly #givenUp: Requests["hold"][] = [];
   readonly #now: () => Instant;
-  readonly #tellsAll: boolean;
   readonly #isAlive: () => boolean;
   /** Those who wait were not served, because the application showed no life. */
   #putOff = false;
@@ -86,13 +76,12 @@ export class Store {
   #lookedIn = 0;
   #forgetAt = 0;
 
-  constructor(file: string, synchronous: Synchronous, now: () => Instant, options: StoreOptions = {}) {
-    const { tellsAll = false, isAlive = () => true } = options;
+  /** @param isAlive whether the application can begin what is taken for it; if not, the store is to be told to look when it can */
+  constructor(file: string, synchronous: Synchronous, now: () => Instant, isAlive: () => boolean = () => true) {
     const db = openDatabase(file, synchronous);
     this.#file = file;
     this.#sameFile = new SameFile(file);
     this.#now = now;
-    this.#tellsAll = tellsAll;
     this.#isAlive = isAlive;
     this.#parts = makeParts(db);
     const { sql } = this.#parts;
@@ -145,7 +134,8 @@ export class Store {
     try {
       this.#sameFile.check(this.#now().monotonic);
       if (this.#givenUp.length > 0 || !calls.every((call) => this.#isRead(call))) return this.#written(calls);
-      return { replies: this.#read(() => this.#runAll(calls)), ...NO_NEWS };
+      this.#begin();
+      return { replies: this.#runAll(calls), ...NO_NEWS };
     } catch (error) {
       // A call that the store cannot digest must not take the others with it.
       if (calls.length > 1 && !isOfTheStore(error)) return together(calls.map((call) => this.#runTogether([call])));
@@ -158,9 +148,10 @@ export class Store {
   }
 
   #letGo(call: number): readonly Reply[] {
-    const request = this.#waiting.hold(call);
-    if (request !== undefined) this.#givenUp.push(request);
-    return this.#waiting.dismiss(call);
+    const waiting = this.#waiting.take(call);
+    if (waiting === undefined) return [];
+    if (waiting.kind === "hold") this.#givenUp.push(waiting.request);
+    return [{ call, value: waiting.kind === "claim" ? NOTHING_GRANTED : undefined }];
   }
 
   /** A mark that cannot be removed now costs its key a moment, once. */
@@ -258,90 +249,75 @@ export class Store {
     return replies;
   }
 
-  /** A queue that nobody declared on this handle: the caller's mistake, and nobody else's call should fail for it. */
+  /** A queue that nobody declared on this handle, or that was deleted: the caller's mistake, and nobody else's call should fail for it. */
   #undeclared({ kind, request }: Call): PlainFailure | undefined {
-    if (kind === "declare" || request === null || !("queue" in request) || request.queue === undefined)
-      return undefined;
-    if (this.#parts.tx.queues.has(request.queue) || kind === "queues") return undefined;
-    return kind === "deleteQueue" ? undefined : missing(request.queue);
+    if (kind === "declare" || kind === "queues" || kind === "deleteQueue") return undefined;
+    if (request === null || !("queue" in request) || this.#parts.tx.queues.has(request.queue)) return undefined;
+    const { code, message } = new QueueMissing(request.queue);
+    return { code, message };
   }
 
   /** Those who wait for something in a queue that was deleted. */
   #strangers(): readonly Reply[] {
-    const { queues } = this.#parts.tx;
-    return this.#waiting.all().flatMap(({ call, request }) => {
-      return !("queue" in request) || queues.has(request.queue) ? [] : [{ call, failure: missing(request.queue) }];
+    return this.#waiting.all().flatMap((waiting) => {
+      const failure = this.#undeclared(waiting);
+      return failure === undefined ? [] : [{ call: waiting.call, failure }];
     });
   }
 
-  #runOne(one: Call): Replies[Kind] | typeof WAITS {
-    const { call, kind, request } = one;
-    const { tx } = this.#parts;
-    switch (kind) {
-      case "declare":
-        return this.#operations.declaration(request.queue) ?? this.#operations.declare(request);
-      case "submit":
-        return { at: tx.wall, answers: request.flatMap((group) => submitGroup(this.#parts, group)) };
-      case "claim":
-        this.#waiting.add({ call, kind, request });
-        return WAITS;
-      case "hold": {
-        const held = hold(this.#parts, request);
-        if (held !== undefined) return { ...this.#began, ...held };
-        if (!request.waits) return undefined;
-        this.#waiting.add({ call, kind, request });
-        return WAITS;
-      }
-      case "renew": {
-        const results = request.map((renewal) => renew(this.#parts, renewal));
-        return { ...this.#began, results };
-      }
-      case "settle":
-        return settleAll(this.#parts, request);
-      case "cancel":
-        return this.#operations.cancel(this.#parts, request);
-      case "pause":
-        return this.#operations.pause(this.#parts, request);
-      case "deleteQueue":
-        return this.#deletion.run(this.#parts, request);
-      case "revive":
-        return this.#operations.revive(this.#parts, request);
-      case "find":
-        return this.#inspection.find(request, this.#now());
-      case "queues":
-        return this.#inspection.queues(request);
-      case "keys":
-        tx.keys.flush();
-        return this.#inspection.keys(request, this.#now());
-      case "dead":
-        return this.#inspection.dead(request);
-      case "lapsed":
-        return lapsed(this.#parts, request);
-      case "looks":
-        return this.#looks;
-      case "check":
-        return this.#inspection.check(this.#now());
-      case "readCell":
-        return this.#parts.cells.read(request.name, this.#now().monotonic);
-      case "writeCell":
-        return this.#parts.cells.write(tx, request);
-      case "listCells":
-        return this.#parts.cells.list(request.prefix, this.#now().monotonic);
-      case "watchCell": {
-        const version = this.#parts.cells.version(request.name, this.#now().monotonic);
-        if (request.version !== undefined && version !== request.version) return version;
-        this.#waiting.add({ call, kind, request: { name: request.name, version } });
-        return WAITS;
-      }
-      case "outcome": {
-        const { known, outcome } = this.#inspection.outcome(request, this.#now());
-        if (outcome !== undefined || !known) return outcome;
-        this.#waiting.add({ call, kind, request, queue: tx.queues.find(request.queue).id });
-        return WAITS;
-      }
-      case "abandon":
-        throw new Error("Whoever gives up is let go before.");
-    }
+  #runOne<K extends Kind>({ call, kind, request }: Call<K>): Replies[K] | typeof WAITS {
+    return this.#handlers[kind](request, call);
+  }
+
+  readonly #handlers: Handlers = {
+    declare: (request) => this.#operations.declaration(request.queue) ?? this.#operations.declare(request),
+    submit: (groups) => ({
+      at: this.#parts.tx.wall,
+      answers: groups.flatMap((group) => submitGroup(this.#parts, group)),
+    }),
+    claim: (request, call) => this.#wait({ call, kind: "claim", request }),
+    hold: (request, call) => {
+      const held = hold(this.#parts, request);
+      if (held !== undefined) return { since: this.#began, ...held };
+      return request.waits ? this.#wait({ call, kind: "hold", request }) : undefined;
+    },
+    renew: (renewals) => ({ since: this.#began, results: renewals.map((renewal) => renew(this.#parts, renewal)) }),
+    settle: (settlements) => settleAll(this.#parts, settlements),
+    cancel: (request) => this.#operations.cancel(this.#parts, request),
+    pause: (request) => this.#operations.pause(this.#parts, request),
+    deleteQueue: (request) => this.#deletion.run(this.#parts, request),
+    revive: (request) => this.#operations.revive(this.#parts, request),
+    find: (request) => this.#inspection.find(request, this.#now()),
+    queues: (request) => this.#inspection.queues(request),
+    keys: (request) => {
+      this.#parts.tx.keys.flush();
+      return this.#inspection.keys(request, this.#now());
+    },
+    dead: (request) => this.#inspection.dead(request),
+    lapsed: (leases) => lapsed(this.#parts, leases),
+    looks: () => this.#looks,
+    check: () => this.#inspection.check(this.#now()),
+    readCell: ({ name }) => this.#parts.cells.read(name, this.#now().monotonic),
+    writeCell: (request) => this.#parts.cells.write(this.#parts.tx, request),
+    listCells: ({ prefix }) => this.#parts.cells.list(prefix, this.#now().monotonic),
+    watchCell: ({ name, version: known }, call) => {
+      const version = this.#parts.cells.version(name, this.#now().monotonic);
+      if (known !== undefined && version !== known) return version;
+      return this.#wait({ call, kind: "watchCell", request: { name, version } });
+    },
+    outcome: (request, call) => {
+      const outcome = this.#inspection.outcome(request, this.#now());
+      if (outcome !== "pending") return outcome;
+      return this.#wait({ call, kind: "outcome", request, queue: this.#parts.tx.queues.find(request.queue).id });
+    },
+    abandon: () => {
+      throw new Error("Whoever gives up is let go before.");
+    },
+  };
+
+  #wait(waiting: WaitingCall): typeof WAITS {
+    this.#waiting.add(waiting);
+    return WAITS;
   }
 
   #failed(error: unknown, calls: readonly Pick<Call, "call">[]): readonly Reply[] {
@@ -365,7 +341,7 @@ export class Store {
     for (const { call, request } of holds) {
       const held = hold(this.#parts, request);
       if (held === undefined) want(this.#parts, request);
-      else replies.push({ call, value: { ...this.#began, ...held } });
+      else replies.push({ call, value: { since: this.#began, ...held } });
     }
     const empty = new Set<string>();
     if (claims.length > 0) this.#noteLook();
@@ -375,7 +351,7 @@ export class Store {
       if (grants.length === 0) empty.add(request.queue);
       else {
         const { levels } = this.#parts.tx.queues.find(request.queue);
-        const granted: Granted = { ...this.#began, levels, grants };
+        const granted: Granted = { since: this.#began, levels, grants };
         replies.push({ call, value: granted });
       }
     }
@@ -385,8 +361,7 @@ export class Store {
   #written(calls: readonly Call[], lockWaitMs?: number): BatchResult {
     const replies = this.#told(this.#write(() => this.#runAll(calls), lockWaitMs));
     const { tx } = this.#parts;
-    const told = this.#tellsAll || tx.lost.length > 0 ? newsOf(tx) : undefined;
-    const news = { ring: isNews(tx), cells: [...tx.cellNews], news: told === undefined ? [] : [told] };
+    const news = { cells: [...tx.cellNews], news: newsOf(tx) };
     if ((tx.ended.length === 0 && tx.cells.size === 0) || this.#waiting.onlyForWork) return { replies, ...news };
     try {
       const known = [...this.#outcomesKnown([...tx.ended]), ...this.#cellsChanged(tx.cells)];
@@ -400,8 +375,8 @@ export class Store {
 
   #outcomesKnown(of?: readonly { readonly queue: number; readonly id: string }[]): readonly Reply[] {
     const known = this.#waiting.outcomes(of).flatMap(({ call, request }) => {
-      const { known: isKnown, outcome } = this.#inspection.outcome(request, this.#now());
-      return outcome === undefined && isKnown ? [] : [{ call, value: outcome }];
+      const outcome = this.#inspection.outcome(request, this.#now());
+      return outcome === "pending" ? [] : [{ call, value: outcome }];
     });
     return this.#told(known);
   }
@@ -430,8 +405,7 @@ export class Store {
     beginWrite(db, lockWaitMs);
     try {
       this.#writing = true;
-      this.#began = this.#now();
-      tx.begin(this.#began);
+      this.#begin();
       const result = work();
       if (tx.wall >= this.#forgetAt) {
         // At least as fast as new ones end.
@@ -454,28 +428,25 @@ export class Store {
     }
   }
 
-  #read<T>(work: () => T): T {
+  #begin(): void {
     this.#began = this.#now();
     this.#parts.tx.begin(this.#began);
-    return work();
   }
 }
 
 function together(results: readonly BatchResult[]): BatchResult {
   return {
     replies: results.flatMap(({ replies }) => replies),
-    ring: results.some(({ ring }) => ring),
     news: results.flatMap(({ news }) => news),
     cells: results.flatMap(({ cells }) => cells),
   };
 }
 
-function missing(queue: string): PlainFailure {
-  const { code, message } = new QueueMissing(queue);
-  return { code, message };
-}
-
-const NO_NEWS = { ring: false, cells: [], news: [] } as const;
+const NO_NEWS = { cells: [], news: [] } as const;
 const NOTHING: BatchResult = { replies: [], ...NO_NEWS };
 
+const NOTHING_GRANTED: Granted = { since: { wall: 0, monotonic: 0 }, levels: [], grants: [] };
+
 const WAITS = Symbol("waits");
+
+type Handlers = { readonly [K in Kind]: (request: Requests[K], call: number) => Replies[K] | typeof WAITS };

@@ -1,7 +1,7 @@
-import { type BatonError, InvalidInput, KeyBusy, KeyFull, QueueFull, QueueMissing } from "../../domain/errors.ts";
 import type { Submission, SubmitResult } from "../../engine/port.ts";
+import { haveSameTerms, refusalOf } from "../../engine/submissions.ts";
 import { assignedId } from "./assigned-id.ts";
-import type { RefusalTuple, SubmitAnswer, SubmitEntry, SubmitGroup, SubmitTerms } from "./messages.ts";
+import type { SubmitAnswer, SubmitEntry, SubmitGroup, SubmitTerms } from "./messages.ts";
 import type { ThreadLink } from "./thread-link.ts";
 
 /** So many are sent at once, without waiting for the end of the turn: the thread works while others are prepared. */
@@ -72,19 +72,19 @@ function resultOf(submission: Submission, answer: SubmitAnswer | undefined, at: 
     const { key, level, id = assignedId(answer) } = submission;
     return { ok: true, accepted: { id, key, level, at, duplicate: false, replaced: NOTHING } };
   }
-  return "id" in answer ? { ok: true, accepted: answer } : { ok: false, error: refusal(submission, answer) };
+  return "id" in answer ? { ok: true, accepted: answer } : { ok: false, error: refusalOf(submission, ...answer) };
 }
 
 /** Submissions in a row with the same terms travel together. */
 function groupByTerms(submissions: readonly Submission[]): readonly SubmitGroup[] {
   const groups: (readonly [SubmitTerms, SubmitEntry[]])[] = [];
-  let terms: SubmitTerms | undefined;
+  let first: Submission | undefined;
   let entries: SubmitEntry[] = [];
   for (const submission of submissions) {
-    if (terms === undefined || !haveTerms(submission, terms)) {
-      terms = termsOf(submission);
+    if (first === undefined || !haveSameTerms(submission, first)) {
+      first = submission;
       entries = [];
-      groups.push([terms, entries]);
+      groups.push([termsOf(first), entries]);
     }
     const { key, payload, id, headers } = submission;
     entries.push([key, ownBytes(payload.body), id, headers === undefined ? undefined : JSON.stringify(headers)]);
@@ -96,28 +96,7 @@ function termsOf({ queue, level, payload, delayMs, mode, keyLimit, queueLimit, k
   return { queue, level, type: payload.type, delayMs, mode, keyLimit, queueLimit, keepMs };
 }
 
-const TERMS = ["queue", "level", "delayMs", "mode", "keyLimit", "queueLimit", "keepMs"] as const;
-
-function haveTerms(submission: Submission, terms: SubmitTerms): boolean {
-  return submission.payload.type === terms.type && TERMS.every((name) => submission[name] === terms[name]);
-}
-
 /** A view of a larger buffer would be sent with all of that buffer. */
 function ownBytes(body: string | Uint8Array): string | Uint8Array {
   return typeof body === "string" || body.byteLength === body.buffer.byteLength ? body : new Uint8Array(body);
-}
-
-function refusal({ queue, key, level, keyLimit, queueLimit }: Submission, [code, detail]: RefusalTuple): BatonError {
-  switch (code) {
-    case "KEY_BUSY":
-      return new KeyBusy(queue, key);
-    case "KEY_FULL":
-      return new KeyFull(queue, key, keyLimit);
-    case "QUEUE_FULL":
-      return new QueueFull(queue, queueLimit);
-    case "LEVEL":
-      return new InvalidInput("level", level, detail);
-    case "QUEUE":
-      return new QueueMissing(queue);
-  }
 }

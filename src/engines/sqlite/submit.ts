@@ -1,72 +1,61 @@
-import type { Body } from "../../domain/payload.ts";
 import type { Accepted } from "../../engine/port.ts";
 import { assignedId } from "./assigned-id.ts";
-import { isRemembered, type ItemRow } from "./items.ts";
+import { isRemembered } from "./items.ts";
 import { IDLE, type KeyRow, LEASED, READY, removeHead } from "./key-row.ts";
-import type { SubmitAnswer, SubmitGroup, SubmitTerms } from "./messages.ts";
+import type { SubmitAnswer, SubmitEntry, SubmitGroup, SubmitTerms } from "./messages.ts";
 import type { Parts } from "./parts.ts";
 import type { QueueRow } from "./queue-table.ts";
 
-interface Arrival {
-  readonly key: string;
-  readonly body: Body;
-  readonly id: string | undefined;
-  readonly headers: string | undefined;
+interface Destination {
+  readonly queue: QueueRow;
+  readonly level: number;
+  readonly terms: SubmitTerms;
 }
 
 /** Accepts a group of items that share their terms. */
 export function submitGroup(parts: Parts, [terms, entries]: SubmitGroup): readonly SubmitAnswer[] {
-  if (!parts.tx.queues.has(terms.queue)) return entries.map(() => ["QUEUE", ""]);
+  if (!parts.tx.queues.has(terms.queue)) return entries.map(() => ["QUEUE", []]);
   const queue = parts.tx.queues.find(terms.queue);
   const level = queue.levels.indexOf(terms.level);
-  return entries.map(([key, body, id, headers]) => submit(parts, queue, level, terms, { key, body, id, headers }));
+  const to = { queue, level, terms };
+  return entries.map((entry) => submit(parts, to, entry));
 }
 
 /** Accepts one item, or says why not. The order of the checks is part of the contract: a known id comes first. */
-function submit(parts: Parts, queue: QueueRow, level: number, terms: SubmitTerms, arrival: Arrival): SubmitAnswer {
-  const { tx, items, receipts } = parts;
+function submit(parts: Parts, to: Destination, entry: SubmitEntry): SubmitAnswer {
+  const { queue, level, terms } = to;
+  const { tx, items, receipts, line } = parts;
   const { mode, keepMs } = terms;
-  const { id } = arrival;
+  const [name, body, id, headers] = entry;
   const first = id === undefined ? undefined : receipts.get(queue, id, tx.wall);
-  if (id !== undefined && first !== undefined) return duplicate(queue, id, first);
-  if (level === -1) return ["LEVEL", queue.levels.join(", ")];
-  let key = tx.keys.find(queue.id, arrival.key);
-  if (mode === "strict" && key !== undefined && isBusy(key)) return ["KEY_BUSY", ""];
+  if (id !== undefined && first !== undefined) return accepted(queue, { ...first, id });
+  if (level === -1) return ["LEVEL", queue.levels];
+  let key = tx.keys.find(queue.id, name);
+  if (mode === "strict" && key !== undefined && isBusy(key)) return ["KEY_BUSY", []];
   const size = key === undefined ? 0 : key.waiting + key.delayed;
-  if (mode === "fifo" && size >= terms.keyLimit) return ["KEY_FULL", ""];
+  if (mode === "fifo" && size >= terms.keyLimit) return ["KEY_FULL", []];
   const replaces = mode === "latest" && key !== undefined && size >= key.covered;
-  if (!replaces && waitingIn(queue) >= terms.queueLimit) return ["QUEUE_FULL", ""];
-  const replaced =
-    replaces && key !== undefined ? replaceWaiting(parts, queue, key, level, terms.delayMs === 0) : undefined;
-  key ??= tx.makeKey(queue, arrival.key);
+  if (!replaces && waitingIn(queue) >= terms.queueLimit) return ["QUEUE_FULL", []];
+  const replaced = replaces && key !== undefined ? replaceWaiting(parts, to, key) : undefined;
+  key ??= tx.makeKey(queue, name);
 
   const seq = tx.next();
-  const { body, headers } = arrival;
   const item = { seq, key: key.id, level, id, type: terms.type, body, headers, submitted: tx.wall, keep: keepMs };
   items.add(item);
-  if (isRemembered(item)) receipts.add(queue, item, arrival.key);
-  arrive(parts, queue, key, item, terms.delayMs);
+  if (isRemembered(item)) receipts.add(queue, item, name);
+  if (terms.delayMs === 0) line.arrive(queue, key, seq, level, false);
+  else {
+    items.addDelayed(seq, key.id, tx.wall + terms.delayMs, false);
+    tx.countDelayed(queue, key, 1);
+    tx.keys.saveLength(key);
+  }
   if (replaced === undefined) return seq;
   if (replaced.place !== undefined) {
     // The newest state stands where the older one stood, so that frequent updates do not push a key back for ever.
     key.place = replaced.place;
     key.readyAt = replaced.readyAt;
   }
-  return accepted(queue, id ?? assignedId(seq), arrival.key, level, tx.wall, replaced.ids);
-}
-
-function arrive(
-  { tx, items, line }: Parts,
-  queue: QueueRow,
-  key: KeyRow,
-  item: Pick<ItemRow, "seq" | "level">,
-  delayMs: number,
-): void {
-  if (delayMs === 0) return line.arrive(queue, key, item.seq, item.level, false);
-  items.addDelayed(item.seq, key.id, tx.wall + delayMs, false);
-  tx.countDelayed(queue, key, 1);
-  tx.keys.saveLength(key);
-  tx.later.add(queue.id);
+  return accepted(queue, { id: id ?? assignedId(seq), key: name, level, submitted: tx.wall }, replaced.ids);
 }
 
 interface Replaced {
@@ -77,17 +66,16 @@ interface Replaced {
 }
 
 /** Every item of the key that no lease covers gives way to the newer one. */
-function replaceWaiting(parts: Parts, queue: QueueRow, key: KeyRow, level: number, arrivesNow: boolean): Replaced {
+function replaceWaiting(parts: Parts, { queue, level, terms }: Destination, key: KeyRow): Replaced {
   const { tx, items, line, endings } = parts;
   const ids: string[] = [];
   const { readyAt } = key;
   let place: number | undefined;
   if (key.head !== 0 && (key.state !== LEASED || key.held)) {
-    if (key.level === level && arrivesNow && key.state === READY) place = key.place;
+    if (key.level === level && terms.delayMs === 0 && key.state === READY) place = key.place;
     ids.push(items.get(key.head)?.id ?? assignedId(key.head));
     endings.endHead(queue, key, { state: "replaced" });
-    key.waiting -= 1;
-    tx.count(queue, key.level, -1);
+    tx.count(queue, key, key.level, -1);
     removeHead(key);
     if (key.state !== LEASED) key.state = IDLE;
   }
@@ -97,12 +85,8 @@ function replaceWaiting(parts: Parts, queue: QueueRow, key: KeyRow, level: numbe
     if (item === undefined) continue;
     ids.push(item.id ?? assignedId(seq));
     endings.end(queue, seq, { state: "replaced" });
-    if (items.removeDelayed(seq)) {
-      tx.countDelayed(queue, key, -1);
-    } else {
-      key.waiting -= 1;
-      tx.count(queue, item.level, -1);
-    }
+    if (items.removeDelayed(seq)) tx.countDelayed(queue, key, -1);
+    else tx.count(queue, key, item.level, -1);
   }
   tx.keys.save(key);
   return { ids, place, readyAt };
@@ -118,21 +102,19 @@ function waitingIn(queue: QueueRow): number {
   return waiting;
 }
 
-function duplicate(
-  queue: QueueRow,
-  id: string,
-  first: { readonly key: string; readonly level: number; readonly submitted: number },
-): Accepted {
-  return { ...accepted(queue, id, first.key, first.level, first.submitted, []), duplicate: true };
+interface AcceptedItem {
+  readonly id: string;
+  readonly key: string;
+  readonly level: number;
+  readonly submitted: number;
 }
 
+/** Without a list of those that it replaced: it is known already. */
 function accepted(
   queue: QueueRow,
-  id: string,
-  key: string,
-  level: number,
-  at: number,
-  replaced: readonly string[],
+  { id, key, level, submitted }: AcceptedItem,
+  replaced?: readonly string[],
 ): Accepted {
-  return { id, key, level: queue.levels[level] ?? "", at, duplicate: false, replaced };
+  const duplicate = replaced === undefined;
+  return { id, key, level: queue.levels[level] ?? "", at: submitted, duplicate, replaced: replaced ?? [] };
 }

@@ -32,7 +32,7 @@ export class ThreadLink {
     thread.on("message", (message: FromThread) => {
       pulse.beat();
       if (message.type === "replies") this.#receive(message.replies);
-      else if (message.type === "alive?") this.#answer();
+      else if (message.type === "alive?" && pulse.answer()) this.tell("look");
       else if (message.type === "news") this.onNews(message.news);
       else if (message.type === "losses") this.onLosses();
     });
@@ -128,10 +128,6 @@ export class ThreadLink {
     const calls = this.#outbox;
     this.#outbox = [];
     this.#post({ calls });
-  }
-
-  #answer(): void {
-    if (this.#pulse.answer()) this.tell("look");
   }
 
   #post(message: ToThread): void {

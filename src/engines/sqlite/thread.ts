@@ -39,7 +39,7 @@ function main(port: MessagePort, { file, synchronous, wake: kind = "own", pulse:
   // Until it is known that the carrier is heard, and when it is not any more, as without one.
   let [safetyMs, dateMs] = often;
   try {
-    store = new Store(file, synchronous, () => instant(systemClock), { tellsAll: !isOwn, isAlive });
+    store = new Store(file, synchronous, () => instant(systemClock), isAlive);
     wake = isOwn ? new Wake(`${file}-wake`, () => lookSoon(0)) : undefined;
   } catch (error) {
     const { code, message } = describeStoreFailure(error, file);
@@ -91,11 +91,12 @@ function main(port: MessagePort, { file, synchronous, wake: kind = "own", pulse:
     finish(store.look());
   }
 
-  function finish({ replies, ring, cells, news }: BatchResult): void {
+  function finish({ replies, cells, news }: BatchResult): void {
     if (replies.length > 0) send({ type: "replies", replies });
-    if (ring) wake?.ring();
     for (const one of news) {
-      send({ type: "news", news: one });
+      if (one.work.length + one.stirred.length + one.ended.length > 0) wake?.ring();
+      // Where the store wakes by itself, the application's thread wants to hear of its leases only.
+      if (!isOwn || one.lost.length > 0) send({ type: "news", news: one });
       if (isOwn && one.lost.length > 0) losses.ring([LOSSES]);
     }
     bells.ring(cells);

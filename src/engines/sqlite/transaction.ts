@@ -1,15 +1,9 @@
 import type { Instant } from "../../domain/clock.ts";
+import type { LostLease } from "../../wake/wake.ts";
 import { KeyTable } from "./key-table.ts";
 import type { KeyRow } from "./key-row.ts";
 import { type QueueRow, QueueTable } from "./queue-table.ts";
 import { integer, type Statement, type Sql } from "./rows.ts";
-
-/** Its former holder knows it by these. */
-export interface LostLease {
-  readonly queue: string;
-  readonly key: string;
-  readonly fence: number;
-}
 
 /** What the steps of one transaction share: the time, the counter, the rows they touched, and what is worth telling. */
 export class Transaction {
@@ -104,12 +98,14 @@ export class Transaction {
   }
 
   countDelayed(queue: QueueRow, key: KeyRow, change: number): void {
+    if (change > 0) this.later.add(queue.id);
     key.delayed += change;
     this.queues.touch(queue).delayed += change;
   }
 
-  /** Counts an item in or out of the line of its level. */
-  count(queue: QueueRow, level: number, change: number): void {
+  /** Counts an item of the key in or out of the line of its level. */
+  count(queue: QueueRow, key: KeyRow, level: number, change: number): void {
+    key.waiting += change;
     this.queues.touch(queue).waiting[level] = (queue.waiting[level] ?? 0) + change;
   }
 }

@@ -1,13 +1,11 @@
-import type { Reply, Requests } from "./messages.ts";
+import type { Call } from "./messages.ts";
 
-/** A call that waits, and what it asked for. */
-type WaitingCall<K extends keyof Requests> = { readonly call: number; readonly kind: K; readonly request: Requests[K] };
-type WaitingOutcome = WaitingCall<"outcome"> & { readonly queue: number };
-type AnyCall = WaitingCall<"claim"> | WaitingCall<"hold"> | WaitingOutcome | WaitingCall<"watchCell">;
+type WaitingOutcome = Call<"outcome"> & { readonly queue: number };
+export type WaitingCall = Call<"claim" | "hold" | "watchCell"> | WaitingOutcome;
 
 /** The calls of this process that wait for something to happen, in the order in which they came. */
 export class Waiting {
-  readonly #calls = new Map<number, AnyCall>();
+  readonly #calls = new Map<number, WaitingCall>();
 
   get empty(): boolean {
     return this.#calls.size === 0;
@@ -23,19 +21,19 @@ export class Waiting {
     return this.all().every(({ kind }) => kind === "claim" || kind === "hold");
   }
 
-  add(waiting: AnyCall): void {
+  add(waiting: WaitingCall): void {
     this.#calls.set(waiting.call, waiting);
   }
 
-  all(): readonly AnyCall[] {
+  all(): readonly WaitingCall[] {
     return [...this.#calls.values()];
   }
 
-  claims(): readonly WaitingCall<"claim">[] {
+  claims(): readonly Call<"claim">[] {
     return this.all().filter((one) => one.kind === "claim");
   }
 
-  holds(): readonly WaitingCall<"hold">[] {
+  holds(): readonly Call<"hold">[] {
     return this.all().filter((one) => one.kind === "hold");
   }
 
@@ -48,7 +46,7 @@ export class Waiting {
   }
 
   /** Those who watch one of these cells, or all. */
-  cells(of?: ReadonlySet<string>): readonly WaitingCall<"watchCell">[] {
+  cells(of?: ReadonlySet<string>): readonly Call<"watchCell">[] {
     const all = this.all().filter((one) => one.kind === "watchCell");
     return of === undefined ? all : all.filter(({ request }) => of.has(request.name));
   }
@@ -57,18 +55,10 @@ export class Waiting {
     this.#calls.delete(call);
   }
 
-  /** A hold that waits, before it is let go: it may have left a mark. */
-  hold(call: number): Requests["hold"] | undefined {
+  /** Whoever gave up, unless it was answered already. */
+  take(call: number): WaitingCall | undefined {
     const waiting = this.#calls.get(call);
-    return waiting?.kind === "hold" ? waiting.request : undefined;
-  }
-
-  /** The caller gave up: it is answered with nothing, unless it was answered already. */
-  dismiss(call: number): readonly Reply[] {
-    const waiting = this.#calls.get(call);
-    if (!this.#calls.delete(call)) return [];
-    return [{ call, value: waiting?.kind === "claim" ? NOTHING_GRANTED : undefined }];
+    this.#calls.delete(call);
+    return waiting;
   }
 }
-
-const NOTHING_GRANTED = { wall: 0, monotonic: 0, levels: [], grants: [] } as const;

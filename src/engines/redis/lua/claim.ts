@@ -1,3 +1,5 @@
+import { RUN_BYTES, WAITS_US } from "./bounds.ts";
+
 /** Hands out ready keys, most urgent level first, then the key that became ready first. */
 export const CLAIM: string = String.raw`
 -- The level to take from, and how many of it. After three choices that were strict, one may go to a level that has waited too long; as in
@@ -67,8 +69,7 @@ function F.grant(claim, names)
     numbers[index] = k.head
   end
   local records = F.packedItems(numbers)
-  -- For what stands behind others in one reply: so many bytes, of which each item takes 2,000 for the time that it costs.
-  local room = 1000000
+  local room = ${RUN_BYTES}
   for index, name in ipairs(names) do
     local k = keys[name]
     F.beginLease(name, k, claim.worker, claim.lease)
@@ -76,9 +77,8 @@ function F.grant(claim, names)
     local text, body, id, keep, submitted, attempt, tried = F.show(name, digits(k.fence), k.head, records[index], k.attempt)
     k.id, k.keep, k.submitted, k.base, k.tried = id, keep, submitted, attempt, tried ~= nil and tried ~= ''
     grants[#grants + 1], grants[#grants + 2] = text, body
-    k.waits = k.waits - 1
+    F.count(k, k.level, -1)
     S.running = S.running + 1
-    S.waiting[k.level] = S.waiting[k.level] - 1
     -- A run takes along nothing that stands behind an item that was tried before, or after a lease over several was lost.
     if claim.items > 1 and attempt + k.attempt == 1 and k.alone == 0 then room = F.cover(k, claim.items, room, grants) end
   end
@@ -91,9 +91,8 @@ function O.claim(at)
     items = tonumber(ARGV[at + 4]),
   }
   local names = S.paused and {} or F.takeReady(wish)
-  if #names > 0 then return F.grant(wish, names), at + 5 end
-  -- So long it is taken for granted that a claim which found nothing still waits.
-  S.sleepers, S.changed = now + 15000000, true
-  return {}, at + 5
+  if #names > 0 then return F.grant(wish, names) end
+  S.sleepers, S.changed = now + ${WAITS_US}, true
+  return {}
 end
 `;

@@ -68,8 +68,8 @@ end
 -- An item that waits in its lane is cancelled; its number is left there.
 function F.cancelWaiting(k, seq, item)
   F.endItem(seq, item, 'cancelled', item.attempt)
-  k.waits, k.gaps = k.waits - 1, true
-  S.waiting[item.level] = S.waiting[item.level] - 1
+  F.count(k, item.level, -1)
+  k.gaps = true
 end
 
 -- The head, which was handed out, ends.

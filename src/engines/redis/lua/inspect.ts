@@ -1,3 +1,5 @@
+import { WAITS_US } from "./bounds.ts";
+
 /** Questions. What was changed earlier in the same call is written before, so that they see it. */
 export const INSPECT: string = String.raw`
 function F.runningOf(k)
@@ -30,8 +32,8 @@ function F.deadReport(seq, item)
     item.tried, '' }
 end
 
-function F.find(id)
-  local receipt, seq, item = F.locate(id)
+function O.find(at)
+  local receipt, seq, item = F.locate(ARGV[at])
   if receipt and receipt.state ~= '' then return F.endedReport(receipt) end
   if not item then return {} end
   local letter = F.deadReport(seq, item)
@@ -57,11 +59,11 @@ function F.find(id)
 end
 
 -- How an item ended; or that it has not, in which case whoever asks is told when it has; or that nobody remembers it.
-function F.outcome(id)
-  local receipt, seq, item = F.locate(id)
+function O.outcome(at)
+  local receipt, seq, item = F.locate(ARGV[at])
   if receipt and receipt.state ~= '' then return F.endedReport(receipt) end
   if receipt then
-    S.watchers, S.changed = now + 15000000, true
+    S.watchers, S.changed = now + ${WAITS_US}, true
     return { 'W' }
   end
   return item and F.deadReport(seq, item) or {}
@@ -74,7 +76,8 @@ function F.keyReport(name, k)
 end
 
 -- A page of keys; those that are only kept for a hold have nothing to show. The last name that was looked at comes first.
-function F.keyPage(after, limit)
+function O.keys(at)
+  local after, limit = ARGV[at], tonumber(ARGV[at + 1])
   F.flush()
   local names = call('ZRANGEBYLEX', N.names, after == '' and '-' or '(' .. after, '+', 'LIMIT', 0, limit)
   local page = { names[#names] or '', #names }
@@ -85,8 +88,8 @@ function F.keyPage(after, limit)
   return page
 end
 
-function F.deadPage(after, limit)
-  local from = '-inf'
+function O.dead(at)
+  local after, limit, from = ARGV[at], tonumber(ARGV[at + 1]), '-inf'
   F.flush()
   if after ~= '' then
     local _, seq = F.locate(after)
@@ -104,25 +107,19 @@ function F.deadPage(after, limit)
   return page
 end
 
-function O.find(first) return F.find(ARGV[first]), first + 1 end
-function O.outcome(first) return F.outcome(ARGV[first]), first + 1 end
-function O.report(first)
+function O.report()
   local report = { S.written, S.paused and 1 or 0, S.delayed, S.running, S.dead }
   for level = 1, S.levels do report[5 + level] = S.waiting[level] end
-  return report, first
+  return report
 end
 
-function O.keys(first) return F.keyPage(ARGV[first], tonumber(ARGV[first + 1])), first + 2 end
-
-function O.leased(first)
+function O.leased()
   F.flush()
-  return call('ZRANGE', N.leases, 0, -1), first
+  return call('ZRANGE', N.leases, 0, -1)
 end
 
-function O.dead(first) return F.deadPage(ARGV[first], tonumber(ARGV[first + 1])), first + 2 end
-
-function O.key(first)
-  local k = F.lookAtKey(ARGV[first])
-  return k and F.keyReport(ARGV[first], k) or {}, first + 1
+function O.key(at)
+  local k = F.lookAtKey(ARGV[at])
+  return k and F.keyReport(ARGV[at], k) or {}
 end
 `;

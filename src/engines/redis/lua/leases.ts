@@ -1,8 +1,15 @@
+import { DUE_AT_A_TIME, KEPT_US, REPAIR_US } from "./bounds.ts";
+
 /** Leases: how they begin, are compared, moved and ended, and what happens because time passes. */
 export const LEASES: string = String.raw`
 function F.beginLease(name, k, worker, leaseUs)
-  k.state, k.fence, k.deadline, k.worker, k.since = 'leased', F.nextNumber(), now + leaseUs, worker, now
+  k.state, k.fence, k.worker, k.since = 'leased', F.nextNumber(), worker, now
   k.progress, k.cancel, k.asked = false, false, ARGV[4]
+  F.extend(name, k, leaseUs)
+end
+
+function F.extend(name, k, leaseUs)
+  k.deadline = now + leaseUs
   C.leases[name] = k.deadline
   if k.deadline < S.dueFrom then S.dueFrom = k.deadline end
   F.save(name)
@@ -14,8 +21,7 @@ function F.letGo(name, k)
   if k.covered > 1 then F.uncover(k) end
   k.fence, k.deadline, k.worker, k.progress, k.held, k.state = 0, 0, '', false, false, 'idle'
   if k.wanted then
-    -- They hear of it in milliseconds, if they are still there.
-    k.kept = now + 250000
+    k.kept = now + ${KEPT_US}
     F.later('K' .. name, k.kept)
     S.freed[#S.freed + 1] = name
   end
@@ -32,8 +38,7 @@ function F.endLease(name, k)
     F.endHead(name, k, 'cancelled')
     return F.promote(name, k)
   end
-  S.waiting[k.level] = S.waiting[k.level] + 1
-  k.waits = k.waits + 1
+  F.count(k, k.level, 1)
   F.resume(name, k)
 end
 
@@ -75,7 +80,7 @@ function F.comeDue(member)
   local k = item and F.lookAtKey(item.key)
   if not k then return end
   -- It arrives when somebody has repaired its key.
-  if k.state == 'damaged' then return F.later(member, now + 60000000) end
+  if k.state == 'damaged' then return F.later(member, now + ${REPAIR_US}) end
   F.undelay(item.key, k, seq)
   F.arrive(item.key, k, seq, item.level, mark == 'Y')
 end
@@ -84,14 +89,12 @@ end
 function F.advance()
   if now < S.dueFrom then return end
   S.looked, S.changed = true, true
-  -- So many of a kind in one call; the rest in the next, so that others get their turn.
-  local atATime = 200
+  local atATime = ${DUE_AT_A_TIME}
   for _, member in ipairs(call('ZRANGEBYSCORE', N.due, '-inf', digits(now), 'LIMIT', 0, atATime)) do F.comeDue(member) end
   for _, name in ipairs(call('ZRANGEBYSCORE', N.leases, '-inf', digits(now), 'LIMIT', 0, atATime)) do
     local k = F.lookAtKey(name)
     if k and k.fence > 0 and k.deadline <= now then
-      S.lost[#S.lost + 1] = name
-      S.lost[#S.lost + 1] = digits(k.fence)
+      F.noteLost(name, k)
       F.expireLease(name, k)
     else
       C.leases[name] = false
@@ -110,7 +113,8 @@ function F.nextDue()
 end
 
 -- A lease without an item. Its deadline may have passed without anybody having noticed yet.
-function F.hold(name, worker, leaseUs, waits)
+function O.hold(at)
+  local name, waits = ARGV[at], ARGV[at + 3] == '1'
   local k = F.findKey(name) or F.makeKey(name)
   if k.fence > 0 then
     if k.deadline > now then
@@ -127,7 +131,7 @@ function F.hold(name, worker, leaseUs, waits)
   -- Others may wait to hold it too, and say so again when they hear of this.
   if k.wanted then S.freed[#S.freed + 1] = name end
   k.kept, k.wanted, k.held = 0, false, true
-  F.beginLease(name, k, worker, leaseUs)
+  F.beginLease(name, k, ARGV[at + 1], tonumber(ARGV[at + 2]))
   return digits(k.fence)
 end
 
@@ -135,38 +139,31 @@ end
 function F.renew(name, k, at, isNew)
   local progress = ARGV[at + 1]
   if isNew ~= nil then F.uncover(k) end
-  k.deadline = now + tonumber(ARGV[at])
-  C.leases[name] = k.deadline
-  if k.deadline < S.dueFrom then S.dueFrom = k.deadline end
   if progress ~= '' then k.progress = tonumber(progress) end
-  F.save(name)
+  F.extend(name, k, tonumber(ARGV[at]))
   return k.cancel and 2 or 1
 end
 
 -- The reply to a call was lost, and with it whatever it was given: nobody knows of those leases, so they go back as if never given.
-function O.recall(first)
+function O.recall(at)
   F.flush()
   for _, name in ipairs(call('ZRANGE', N.leases, 0, -1)) do
     local k = F.lookAtKey(name)
-    if k and k.fence > 0 and k.asked == ARGV[first] then
+    if k and k.fence > 0 and k.asked == ARGV[at] then
       if not k.held and not k.cancel then k.attempt = k.attempt - 1 end
       F.endLease(name, k)
     end
   end
-  return 1, first + 1
+  return 1
 end
 
-function O.hold(first)
-  return F.hold(ARGV[first], ARGV[first + 1], tonumber(ARGV[first + 2]), ARGV[first + 3] == '1'), first + 4
-end
-
-function O.unwant(first)
-  local k = F.findKey(ARGV[first])
+function O.unwant(at)
+  local k = F.findKey(ARGV[at])
   if k and k.wanted then
     -- Others who wait for the same key say so again when they hear of it.
-    S.freed[#S.freed + 1] = ARGV[first]
-    F.keepNoMore(ARGV[first], k)
+    S.freed[#S.freed + 1] = ARGV[at]
+    F.keepNoMore(ARGV[at], k)
   end
-  return 1, first + 1
+  return 1
 end
 `;

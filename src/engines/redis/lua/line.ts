@@ -129,8 +129,7 @@ end
 
 -- An item comes to the key: a new one to the back of its lane, one that yielded its place to the front.
 function F.arrive(name, k, seq, level, front)
-  S.waiting[level] = S.waiting[level] + 1
-  k.waits = k.waits + 1
+  F.count(k, level, 1)
   if k.fence == 0 and k.head == '' then
     F.makeHead(name, k, seq, level, 0)
   elseif k.fence == 0 and level < k.level then
@@ -153,7 +152,7 @@ end
 
 -- In order. Names hold no NUL, so that this finds those of one key only.
 function F.delayedOf(name)
-  F.writeChanges(N.delayed, C.delayed)
+  F.writeScores(N.delayed, C.delayed)
   local members = call('ZRANGEBYLEX', N.delayed, '[' .. name .. '\0', '(' .. name .. '\1')
   local numbers = {}
   for index, member in ipairs(members) do numbers[index] = string.sub(member, #name + 2) end

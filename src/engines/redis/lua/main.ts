@@ -7,10 +7,12 @@ export const MAIN: string = String.raw`
 if ARGV[2] == '1' then call('HDEL', N.queue, '-') end
 F.advance()
 
+-- An operation is its name and how many arguments it has, then these.
 local results = {}
 local at = 5
 while at <= #ARGV do
-  results[#results + 1], at = O[ARGV[at]](at + 1)
+  results[#results + 1] = O[ARGV[at]](at + 2)
+  at = at + 2 + ARGV[at + 1]
 end
 
 F.flush()

@@ -1,7 +1,7 @@
 /** What operators do to items, keys and queues. */
 export const OPERATE: string = String.raw`
-function F.cancel(id)
-  local receipt, seq, item = F.locate(id)
+function O.cancel(at)
+  local receipt, seq, item = F.locate(ARGV[at])
   if receipt and receipt.state ~= '' then return 'ended' end
   if not item then return 'missing' end
   if F.deadReport(seq, item) then return 'ended' end
@@ -30,8 +30,7 @@ function F.cancel(id)
     return 'cancelled'
   end
   F.endItem(seq, item, 'cancelled', item.attempt + k.attempt)
-  k.waits = k.waits - 1
-  S.waiting[item.level] = S.waiting[item.level] - 1
+  F.count(k, item.level, -1)
   if k.fence > 0 then
     k.head, k.attempt, k.due = '', 0, 0
   else
@@ -41,11 +40,12 @@ function F.cancel(id)
   return 'cancelled'
 end
 
-function F.pauseKey(name, isPaused)
+function O.pauseKey(at)
+  local name, isPaused = ARGV[at], ARGV[at + 1] == '1'
   local k = F.findKey(name)
-  if not k and not isPaused then return end
+  if not k and not isPaused then return 0 end
   k = k or F.makeKey(name)
-  if k.paused == isPaused then return end
+  if k.paused == isPaused then return 0 end
   k.paused = isPaused
   F.save(name)
   if isPaused and k.state == 'ready' then
@@ -54,21 +54,19 @@ function F.pauseKey(name, isPaused)
   elseif not isPaused and k.state == 'parked' then
     F.open(name, k)
   end
+  return 1
 end
 
 -- With all that is kept of it, in one step. Numbers go on above those of before, as they are not less than the time.
-function F.deleteQueue(isForced)
+function O.deleteQueue(at)
   F.flush()
   local waiting, leased = S.delayed, call('ZCARD', N.leases)
   for level = 1, S.levels do waiting = waiting + S.waiting[level] end
-  if not isForced and waiting + leased + S.dead > 0 then return { waiting, leased, S.dead } end
+  if ARGV[at] ~= '1' and waiting + leased + S.dead > 0 then return { waiting, leased, S.dead } end
   local held = call('ZRANGE', N.leases, 0, -1)
   for _, name in ipairs(held) do
     local k = F.lookAtKey(name)
-    if k and k.state ~= 'damaged' then
-      S.lost[#S.lost + 1] = name
-      S.lost[#S.lost + 1] = digits(k.fence)
-    end
+    if k and k.state ~= 'damaged' then F.noteLost(name, k) end
   end
   for first = 1, #KEYS, 1000 do call('UNLINK', unpack(KEYS, first, math.min(first + 999, #KEYS))) end
   S.isDeleted = true
@@ -100,39 +98,26 @@ function F.reviveOne(seq, isRetry)
 end
 
 -- Those that died up to a place, oldest first, so many at a time. Returns how many, and up to which place to go on; the place comes first.
-function F.reviveAll(isRetry, upTo, limit)
+function O.reviveAll(at)
+  local upTo, limit = ARGV[at + 1], tonumber(ARGV[at + 2])
   F.flush()
   if upTo == '' then upTo = digits(F.nextNumber()) end
   local numbers = call('ZRANGEBYSCORE', N.dead, '-inf', upTo, 'LIMIT', 0, limit)
-  for _, seq in ipairs(numbers) do F.reviveOne(seq, isRetry) end
+  for _, seq in ipairs(numbers) do F.reviveOne(seq, ARGV[at] == 'retry') end
   return { upTo, #numbers }
 end
 
-function F.reviveNamed(isRetry, id)
-  local _, seq, item = F.locate(id)
+function O.revive(at)
+  local _, seq, item = F.locate(ARGV[at + 1])
   if not item or not F.deadReport(seq, item) then return 0 end
-  F.reviveOne(seq, isRetry)
+  F.reviveOne(seq, ARGV[at] == 'retry')
   return 1
 end
 
-function O.cancel(first) return F.cancel(ARGV[first]), first + 1 end
-function O.revive(first) return F.reviveNamed(ARGV[first] == 'retry', ARGV[first + 1]), first + 2 end
-
-function O.reviveAll(first)
-  return F.reviveAll(ARGV[first] == 'retry', ARGV[first + 1], tonumber(ARGV[first + 2])), first + 3
-end
-
-function O.pauseQueue(first)
-  S.paused, S.changed = ARGV[first] == '1', true
+function O.pauseQueue(at)
+  S.paused, S.changed = ARGV[at] == '1', true
   -- Whoever waits for work looks again.
   if not S.paused then S.opened = S.opened + 1 end
-  return 1, first + 1
-end
-
-function O.deleteQueue(first) return F.deleteQueue(ARGV[first] == '1'), first + 1 end
-
-function O.pauseKey(first)
-  F.pauseKey(ARGV[first], ARGV[first + 1] == '1')
-  return 1, first + 2
+  return 1
 end
 `;

@@ -1,3 +1,5 @@
+import { ITEM_BYTES } from "./bounds.ts";
+
 /**
  * Runs: a lease covers its head and, behind it, the next items of the head's lane, which stay in line meanwhile. The record of the key says
  * how many it covers, which of them are to be cancelled, and whether one of them is remembered when it has ended.
@@ -16,13 +18,13 @@ end
 
 -- Adds to the run of a new lease what may follow its head: items that were never tried either. Returns how much room is left in the reply.
 function F.cover(k, most, room, grants)
-  local numbers = F.behind(k, math.min(most - 1, math.ceil(room / 2000)))
+  local numbers = F.behind(k, math.min(most - 1, math.ceil(room / ${ITEM_BYTES})))
   local records = F.packedItems(numbers)
   k.remembered = false
   for index, seq in ipairs(numbers) do
     local text, body, id, keep, _, attempt = F.show('', '', seq, records[index], 1)
     if attempt > 0 or room <= 0 then break end
-    k.covered, room = k.covered + 1, room - #body - 2000
+    k.covered, room = k.covered + 1, room - #body - ${ITEM_BYTES}
     k.remembered = k.remembered or F.isRemembered(id, keep)
     grants[#grants + 1], grants[#grants + 2] = text, body
   end
@@ -60,8 +62,7 @@ function F.runNext(k)
   end
   k.cancel = k.cancels and k.cancels[seq] or false
   if k.cancel then k.cancels[seq] = nil end
-  k.waits = k.waits - 1
-  S.waiting[k.level] = S.waiting[k.level] - 1
+  F.count(k, k.level, -1)
 end
 
 -- Ends what a report says has ended before the last one, and skips what was reported before. Without a good lease it only reads on. Returns where

@@ -11,11 +11,10 @@ function F.retry(name, k, delayUs, yields, brief)
   item.attempt = item.attempt + k.attempt
   F.saveItem(seq, item)
   F.delay(name, k, seq, now + delayUs, 'Y')
-  S.running = S.running - 1
-  F.letGo(name, k)
-  F.promote(name, k)
+  F.finish(name, k)
 end
 
+-- The lease is over, and its item is not in line any more.
 function F.finish(name, k)
   S.running = S.running - 1
   F.letGo(name, k)
@@ -73,7 +72,7 @@ function F.reports(first, finish, sizeOf)
     answers[index] = k and finish(name, k, terms, isNew) or 0
     at = terms + sizeOf(ARGV[terms])
   end
-  return answers, at
+  return answers
 end
 
 function O.settle(first) return F.reports(first, F.settle, F.sizeOf) end

@@ -1,3 +1,5 @@
+import { MOST_ARGUMENTS } from "./bounds.ts";
+
 /**
  * The first part of the program that runs inside the server: what is kept of a queue, read when it is needed and written once, at
  * the end. Every key of the store that the program touches is declared, in this order, and all begin with the hash tag of the queue, so
@@ -67,10 +69,9 @@ function F.nextNumber()
   return S.number
 end
 
--- Many arguments at a time, but no more than the stack takes.
 function F.bulk(command, key, arguments)
-  for first = 1, #arguments, 2000 do
-    call(command, key, unpack(arguments, first, math.min(first + 1999, #arguments)))
+  for first = 1, #arguments, ${MOST_ARGUMENTS} do
+    call(command, key, unpack(arguments, first, math.min(first + ${MOST_ARGUMENTS - 1}, #arguments)))
   end
 end
 
@@ -109,8 +110,8 @@ function F.findKeys(names)
   for _, name in ipairs(names) do
     if keys[name] == nil then missing[#missing + 1] = name end
   end
-  for first = 1, #missing, 2000 do
-    local records = call('HMGET', N.keys, unpack(missing, first, math.min(first + 1999, #missing)))
+  for first = 1, #missing, ${MOST_ARGUMENTS} do
+    local records = call('HMGET', N.keys, unpack(missing, first, math.min(first + ${MOST_ARGUMENTS - 1}, #missing)))
     for index, record in ipairs(records) do keys[missing[first + index - 1]] = record and F.readKey(record) or false end
   end
 end
@@ -183,8 +184,15 @@ function F.saveItem(seq, i)
     i.tried, i.losses)
 end
 
-function F.dropItem(seq)
-  C.items[seq] = false
+function F.dropItem(seq) C.items[seq] = false end
+
+-- Counts an item in or out of the line of its level.
+function F.count(k, level, change)
+  k.waits, S.waiting[level] = k.waits + change, S.waiting[level] + change
+end
+
+function F.noteLost(name, k)
+  S.lost[#S.lost + 1], S.lost[#S.lost + 2] = name, digits(k.fence)
 end
 
 function F.later(member, at)
@@ -208,20 +216,20 @@ function F.outOfReady(name, k)
   S.ready[k.level] = S.ready[k.level] - 1
 end
 
-function F.writeChanges(key, changes)
-  local add, drop = {}, {}
-  for member, score in pairs(changes) do
-    if score then
-      add[#add + 1] = digits(score)
-      add[#add + 1] = member
-    else
-      drop[#drop + 1] = member
-    end
+-- By field or member: what to write, or false for what to remove.
+function F.write(put, drop, key, changes)
+  local new, gone = {}, {}
+  for member, value in pairs(changes) do
+    if not value then gone[#gone + 1] = member
+    elseif put == 'ZADD' then new[#new + 1], new[#new + 2] = digits(value), member
+    else new[#new + 1], new[#new + 2] = member, value end
     changes[member] = nil
   end
-  F.bulk('ZREM', key, drop)
-  F.bulk('ZADD', key, add)
+  F.bulk(drop, key, gone)
+  F.bulk(put, key, new)
 end
+
+function F.writeScores(key, scores) F.write('ZADD', 'ZREM', key, scores) end
 
 function F.flushReady()
   for level = 1, S.levels do
@@ -229,24 +237,8 @@ function F.flushReady()
       local k = keys[name]
       if place then k.listed = level elseif k.listed == level then k.listed = 0 end
     end
-    F.writeChanges(KEYS[N.beforeReady + level], C.ready[level])
+    F.writeScores(KEYS[N.beforeReady + level], C.ready[level])
   end
-end
-
--- By field: what to write, or false for what to remove.
-function F.writeFields(key, fields)
-  local put, drop = {}, {}
-  for field, value in pairs(fields) do
-    if value then
-      put[#put + 1] = field
-      put[#put + 1] = value
-    else
-      drop[#drop + 1] = field
-    end
-    fields[field] = nil
-  end
-  F.bulk('HDEL', key, drop)
-  F.bulk('HSET', key, put)
 end
 
 function F.flushKeys()
@@ -275,16 +267,9 @@ end
 
 function F.flush()
   S.flushed = true
-  F.writeFields(N.items, C.items)
-  F.writeFields(N.links, C.links)
   F.flushReady()
-  F.writeChanges(N.leases, C.leases)
-  F.writeChanges(N.due, C.due)
-  F.writeChanges(N.delayed, C.delayed)
-  F.writeFields(N.receipts, C.receipts)
-  F.writeChanges(N.expiries, C.expiries)
-  F.writeFields(N.failures, C.failures)
-  F.writeChanges(N.dead, C.dead)
+  for _, name in ipairs({ 'items', 'links', 'receipts', 'failures' }) do F.write('HSET', 'HDEL', N[name], C[name]) end
+  for _, name in ipairs({ 'leases', 'due', 'delayed', 'expiries', 'dead' }) do F.writeScores(N[name], C[name]) end
   F.flushKeys()
 end
 `;

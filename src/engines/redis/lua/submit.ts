@@ -19,8 +19,7 @@ function F.replaceWaiting(name, k, level, arrivesNow)
     if k.fence == 0 then F.withdraw(name, k) end
     local item = F.findItem(k.head)
     replace(k.head, item, item.attempt + k.attempt)
-    k.waits = k.waits - 1
-    S.waiting[k.level] = S.waiting[k.level] - 1
+    F.count(k, k.level, -1)
     k.head, k.attempt, k.due = '', 0, 0
   end
   for one = 1, k.lanes and S.levels or 0 do
@@ -29,8 +28,7 @@ function F.replaceWaiting(name, k, level, arrivesNow)
       local item = not isCovered[seq] and F.findItem(seq)
       if item then
         replace(seq, item, item.attempt)
-        k.waits = k.waits - 1
-        S.waiting[one] = S.waiting[one] - 1
+        F.count(k, one, -1)
       end
     end
   end
@@ -94,6 +92,6 @@ function O.submit(at)
     if hasHeaders then headers, first = ARGV[first], first + 1 end
     answers[index] = F.submit(terms, name, body, id, headers)
   end
-  return answers, first
+  return answers
 end
 `;
