@@ -138,7 +138,8 @@ test(
     await cars.submit("last", "7", { delay: "1s" });
     await until(() => ran.length === 4, "what came due");
     await worker.stop();
-    assert.deepEqual(ran, ["good 2", "good 5", "more 6", "last 7"]);
+    // Keys take turns: the second item of a key goes behind what is ready by then.
+    assert.deepEqual(ran, ["good 2", "more 6", "good 5", "last 7"]);
     const errors = (await baton.check()).filter(({ severity }) => severity === "error");
     assert.equal(errors.length, 2, JSON.stringify(errors));
   },
