@@ -48,9 +48,9 @@ function expected({ agesMs, chance }: Setting, tries: readonly Try[], begunAt: n
   for (const { ms, ends, heardMs } of tries) {
     story.push(`${now} try`);
     now += ms;
-    if (ends === "closed") return [...story, `${now} lost`];
+    if (ends === "closed") return [...story, `${now} unknown`];
     if (ends === "answered") return [...story, `${now} settled`];
-    if (now >= certainUntil) return [...story, `${now} lost`];
+    if (now >= certainUntil) return [...story, `${now} unknown`];
     const waitMs = Math.min(pauseMs * (0.5 + chance / 2), certainUntil - now);
     pauseMs = Math.min(2 * pauseMs, 1_000);
     // An answer that others get wakes those who pause, once for each time that the store was away.
