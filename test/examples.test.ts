@@ -18,7 +18,8 @@ const SHOWS: Readonly<Record<string, readonly RegExp[]>> = {
     /car1: wax begins/,
     /car1: wax is done/,
   ],
-  "urgent-first": [/^outage: .*Cy/, /^question: .*Bob/, /^newsletter: .*Ada/, /^newsletter: .*Cy/],
+  // Which newsletter comes first is open: a worker may go on with a key for a moment while nothing more urgent is ready.
+  "urgent-first": [/^outage: .*Cy/, /^question: .*Bob/, /^newsletter: /, /^newsletter: /],
   "latest-mode": [/version 2 replaces home-1/, /version 5 replaces home-4/, /home-1: replaced/, /published version 5/],
   "strict-mode": [
     /200 the report on ada/,
