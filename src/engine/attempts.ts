@@ -29,6 +29,11 @@ export function isVain(ending: Ending): ending is VainEnding {
   return ending.type === "retry" || ending.type === "dead" || ending.type === "release";
 }
 
+/** The item is over with it: it is not tried again, and not given back. */
+export function endsItem({ type }: Ending): boolean {
+  return type !== "retry" && type !== "release";
+}
+
 /** The attempt that a settlement has ended so. */
 export function attemptOf(ending: VainEnding, { attempt, at, worker }: Attempt): AttemptReport {
   if (ending.type === "release") return { end: "released", attempt, at, worker };

@@ -2,6 +2,7 @@ import type { Clock, Timer } from "../domain/clock.ts";
 import { PassingSet } from "../domain/passing.ts";
 import type { RetryPolicy } from "../domain/retry.ts";
 import { Stopping } from "../domain/errors.ts";
+import { endsItem } from "../engine/attempts.ts";
 import type { Ending, Engine, Grant, Item, Lease, LostListener, NextRequest } from "../engine/port.ts";
 import { Claims, type Wanted } from "./claims.ts";
 import { chooseEnding, endingOfExhausted, type HandlerEnd } from "./ending.ts";
@@ -407,9 +408,8 @@ export class WorkerLoop implements Resident {
   }
 
   /** The slot that has come free is for the key's next run, if the store knew of one and nothing else is there for it. */
-  #nextAfter({ run }: HeldItem, { type }: Ending): NextRequest | undefined {
-    const isOver = type !== "retry" && type !== "release";
-    if (!isOver || run?.hasMore !== true || this.#stopping || this.#solitude.isWanted || this.#freeSlots <= 0)
+  #nextAfter({ run }: HeldItem, ending: Ending): NextRequest | undefined {
+    if (!endsItem(ending) || run?.hasMore !== true || this.#stopping || this.#solitude.isWanted || this.#freeSlots <= 0)
       return undefined;
     const { name: worker, leaseMs } = this.#settings;
     return { worker, leaseMs, items: this.#items, lost: this.#onLost };
@@ -427,7 +427,7 @@ export class WorkerLoop implements Resident {
       if (next !== undefined) this.#nexts -= 1;
       if (typeof result === "object") grants.push(result);
       if (result !== "lost" && result !== "unknown") {
-        if (ending.type !== "retry" && ending.type !== "release") this.#unbegun.ended(held.grant.item);
+        if (endsItem(ending)) this.#unbegun.ended(held.grant.item);
         this.#endings.settled(held, ending);
       } else if (isCertain(held)) this.#endings.discarded(held, "the store no longer has it", "taken");
       else this.#endings.discarded(held, "its time ran out before its end was written", "expired");

@@ -9,7 +9,7 @@ import type {
   Settlement,
   SettleResult,
 } from "../../engine/port.ts";
-import { addAttempt, attemptOf, isVain } from "../../engine/attempts.ts";
+import { addAttempt, attemptOf, endsItem, isVain } from "../../engine/attempts.ts";
 import { goOn, held } from "./grants.ts";
 import { copyPayload } from "./item.ts";
 import {
@@ -63,8 +63,7 @@ export function settleAll(find: FindQueue, settlements: readonly Settlement[], n
   return settlements.map(({ ending, next }, index): SettleResult => {
     const lease = ended[index];
     if (lease === undefined) return "lost";
-    const mayGoOn = ending.type !== "retry" && ending.type !== "release";
-    return (next !== undefined && mayGoOn ? goOn(lease, next, now) : undefined) ?? "settled";
+    return (next !== undefined && endsItem(ending) ? goOn(lease, next, now) : undefined) ?? "settled";
   });
 }
 
