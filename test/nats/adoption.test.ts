@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import type { Engine, Lease } from "../../src/engine/port.ts";
+import type { Engine, Grant, Lease } from "../../src/engine/port.ts";
 import { openNatsUrl } from "../../src/engines/nats/index.ts";
 import { NatsDesk } from "./desk.ts";
 import { submit, take } from "./engine-calls.ts";
@@ -76,21 +76,7 @@ play("one that another handle renews outlives the handle that took it", async ({
   };
   await renew();
   await one.close();
-  const taken = new AbortController();
-  const taking = third.claim({
-    ...grant.lease,
-    worker: "third",
-    max: 1,
-    leaseMs: LEASE_MS,
-    patienceMs: 0,
-    signal: taken.signal,
-  });
-  for (let ms = 0; ms < OVER_MS; ms += LEASE_MS / 4) {
-    await wait(LEASE_MS / 4);
-    await renew();
-  }
-  taken.abort();
-  assert.deepEqual(await taking, []);
+  await keepFrom(third, grant, renew);
   assert.deepEqual(await other.settle([{ lease, ending: DONE }]), ["settled"]);
 });
 
@@ -101,21 +87,9 @@ play("one that was renewed elsewhere rests on whoever renewed it last", async ({
   assert.ok((await other.renew([{ lease: copyOf(grant.lease), leaseMs: LEASE_MS }]))[0]?.ok === true);
   assert.ok((await one.renew([{ lease: grant.lease, leaseMs: LEASE_MS }]))[0]?.ok === true);
   await other.close();
-  const taken = new AbortController();
-  const taking = third.claim({
-    ...grant.lease,
-    worker: "third",
-    max: 1,
-    leaseMs: LEASE_MS,
-    patienceMs: 0,
-    signal: taken.signal,
-  });
-  for (let ms = 0; ms < OVER_MS; ms += LEASE_MS / 4) {
-    await wait(LEASE_MS / 4);
+  await keepFrom(third, grant, async (ms) => {
     assert.ok((await one.renew([{ lease: grant.lease, leaseMs: LEASE_MS }]))[0]?.ok === true, `after ${ms} ms`);
-  }
-  taken.abort();
-  assert.deepEqual(await taking, []);
+  });
 });
 
 play("one that has run out is lost through any handle", async ({ one, other }) => {
@@ -127,3 +101,16 @@ play("one that has run out is lost through any handle", async ({ one, other }) =
   assert.deepEqual(await other.renew([{ lease, leaseMs: LEASE_MS }]), [{ ok: false }]);
   assert.deepEqual(await other.settle([{ lease, ending: DONE }]), ["lost"]);
 });
+
+/** For longer than the lease: while it is renewed, another handle that asks for work gets nothing. */
+async function keepFrom(other: Engine, { lease }: Grant, renew: (ms: number) => Promise<void>): Promise<void> {
+  const enough = new AbortController();
+  const request = { ...lease, worker: "third", max: 1, leaseMs: LEASE_MS, patienceMs: 0, signal: enough.signal };
+  const taking = other.claim(request);
+  for (let ms = 0; ms < OVER_MS; ms += LEASE_MS / 4) {
+    await wait(LEASE_MS / 4);
+    await renew(ms);
+  }
+  enough.abort();
+  assert.deepEqual(await taking, []);
+}
